@@ -1,0 +1,431 @@
+//===- PisaPhaseOps.td - Phase ops -------------------------*- tablegen -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PISA_PHASE_OPS_TD
+#define PISA_PHASE_OPS_TD
+
+include "pisa/Dialect/Pisa/IR/PisaOpBase.td"
+
+// A step of a problem on whole tensors, tilable over its iteration space.
+// `kinds` says for each ODS operand how it maps onto that space (TileKind).
+// `domain` is the kind of the operand whose leading dimensions are the space.
+class Pisa_PhaseOp<string mnemonic, int firstInit, list<string> kinds,
+                   list<Trait> traits = []> :
+    Pisa_Op<mnemonic, firstInit, !listconcat(traits, [
+      DeclareOpInterfaceMethods<Pisa_OpInterface, ["getTileKind"]>,
+      DeclareOpInterfaceMethods<TilingInterface, [
+        "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation",
+        "getResultTilePosition", "generateResultTileValue",
+        "getIterationDomainTileFromResultTile"]>])> {
+  code kindsDeclaration = [{
+    static constexpr ::mlir::pisa::TileKind tileKinds[] = {}] #
+      !interleave(!foreach(k, kinds, "::mlir::pisa::TileKind::" # k), ", ") # [{};
+  }];
+  let extraClassDeclaration = dpsDeclaration # kindsDeclaration;
+  let extraClassDefinition = [{
+    void $cppClass::getEffects(
+        ::llvm::SmallVectorImpl<::mlir::SideEffects::EffectInstance<
+            ::mlir::MemoryEffects::Effect>> &effects) {
+      ::mlir::pisa::detail::getEffects(getOperation(), effects);
+    }
+    ::llvm::LogicalResult $cppClass::reifyResultShapes(
+        ::mlir::OpBuilder &b, ::mlir::ReifiedRankedShapedTypeDims &shapes) {
+      return ::mlir::pisa::detail::reifyResultShapes(getOperation(), b, shapes);
+    }
+    ::mlir::pisa::TileKind $cppClass::getTileKind(unsigned operandNumber) {
+      for (unsigned i = 0; i < std::size(tileKinds); ++i) {
+        auto [first, length] = getODSOperandIndexAndLength(i);
+        if (operandNumber >= first && operandNumber < first + length)
+          return tileKinds[i];
+      }
+      return ::mlir::pisa::TileKind::Whole;
+    }
+    ::llvm::SmallVector<::mlir::utils::IteratorType>
+    $cppClass::getLoopIteratorTypes() {
+      return ::mlir::pisa::detail::getLoopIteratorTypes(getOperation());
+    }
+    ::llvm::SmallVector<::mlir::Range>
+    $cppClass::getIterationDomain(::mlir::OpBuilder &b) {
+      return ::mlir::pisa::detail::getIterationDomain(getOperation(), b);
+    }
+    ::mlir::FailureOr<::mlir::TilingResult> $cppClass::getTiledImplementation(
+        ::mlir::OpBuilder &b, ::mlir::ArrayRef<::mlir::OpFoldResult> offsets,
+        ::mlir::ArrayRef<::mlir::OpFoldResult> sizes) {
+      return ::mlir::pisa::detail::getTiledImplementation(getOperation(), b,
+                                                          offsets, sizes);
+    }
+    ::llvm::LogicalResult $cppClass::getResultTilePosition(
+        ::mlir::OpBuilder &b, unsigned resultNumber,
+        ::mlir::ArrayRef<::mlir::OpFoldResult> offsets,
+        ::mlir::ArrayRef<::mlir::OpFoldResult> sizes,
+        ::mlir::SmallVector<::mlir::OpFoldResult> &resultOffsets,
+        ::mlir::SmallVector<::mlir::OpFoldResult> &resultSizes) {
+      return ::mlir::pisa::detail::getResultTilePosition(
+          getOperation(), b, resultNumber, offsets, sizes, resultOffsets,
+          resultSizes);
+    }
+    ::llvm::LogicalResult $cppClass::getIterationDomainTileFromResultTile(
+        ::mlir::OpBuilder &b, unsigned resultNumber,
+        ::mlir::ArrayRef<::mlir::OpFoldResult> offsets,
+        ::mlir::ArrayRef<::mlir::OpFoldResult> sizes,
+        ::mlir::SmallVectorImpl<::mlir::OpFoldResult> &domainOffsets,
+        ::mlir::SmallVectorImpl<::mlir::OpFoldResult> &domainSizes) {
+      return ::mlir::pisa::detail::getDomainTileFromResultTile(
+          getOperation(), resultNumber, offsets, sizes, domainOffsets,
+          domainSizes);
+    }
+    ::mlir::FailureOr<::mlir::TilingResult> $cppClass::generateResultTileValue(
+        ::mlir::OpBuilder &b, unsigned resultNumber,
+        ::mlir::ArrayRef<::mlir::OpFoldResult> offsets,
+        ::mlir::ArrayRef<::mlir::OpFoldResult> sizes) {
+      return ::mlir::pisa::detail::generateResultTileValue(
+          getOperation(), b, resultNumber, offsets, sizes);
+    }
+  }];
+}
+
+// A phase that pisa-decompose-tiles breaks into tile ops.
+class Pisa_AggregatePhaseOp<string mnemonic, int firstInit, list<string> kinds,
+                            list<Trait> traits = []> :
+    Pisa_PhaseOp<mnemonic, firstInit, kinds, !listconcat(traits, [
+      DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>])>;
+
+//===----------------------------------------------------------------------===//
+// Pyramid
+//===----------------------------------------------------------------------===//
+
+def Pisa_PoolLeavesOp : Pisa_PhaseOp<"pool_leaves", 3,
+    ["KeyValue", "Batch", "Offset", "Item", "Item", "Item"],
+    [AttrSizedOperandSegments]> {
+  let summary = "sum the keys of each leaf, and find its pre-score atoms";
+  let description = [{
+    Iteration space: (B, Hkv, leaves). Row i of `sums` receives the float32 sum,
+    in index order, of the keys of leaf `leaf_offset + i` below `k_len` (zero
+    without keys). `atoms` and `outlier`: see `build_pyramid`.
+
+    Example:
+
+    ```mlir
+    func.func @pool(%k: tensor<1x2x256x64xf32>, %n: tensor<1xi32>, %first: index,
+                    %init: tensor<1x2x4x64xf32>) -> tensor<1x2x4x64xf32> {
+      %0 = pisa.pool_leaves #pisa.params<topk = 4>
+             ins(%k : tensor<1x2x256x64xf32>) k_len(%n : tensor<1xi32>)
+             leaf_offset(%first)
+             outs(%init : tensor<1x2x4x64xf32>) -> tensor<1x2x4x64xf32>
+      return %0 : tensor<1x2x4x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Pisa_ParamsAttr:$params, Pisa_Heads:$k, Pisa_I32x1:$k_len,
+    Index:$leaf_offset,
+    Pisa_F32x4:$sums, Optional<Pisa_Atoms>:$atoms, Optional<Pisa_I32x3>:$outlier);
+  let assemblyFormat = [{
+    $params `ins` `(` $k `:` type($k) `)` `k_len` `(` $k_len `:` type($k_len) `)`
+    `leaf_offset` `(` $leaf_offset `)`
+    `outs` `(` $sums `:` type($sums) `)`
+    (`atoms` `(` $atoms^ `:` type($atoms) `)`)?
+    (`outlier` `(` $outlier^ `:` type($outlier) `)`)?
+    attr-dict (`->` type($results)^)?
+  }];
+}
+
+def Pisa_PoolNodesOp : Pisa_PhaseOp<"pool_nodes", 2,
+    ["KeyValue", "Batch", "KeyValue", "KeyValue", "KeyValue"]> {
+  let summary = "sum the levels above the leaves and write all summaries";
+  let description = [{
+    Iteration space: (B, Hkv). Reads the leaf sums in the first rows of `sums`,
+    writes the sums of the levels above behind them (the rows of `sums` are those
+    of the packed pyramid; this init is read), and each node's summary
+    sum / count, rounded once, to `pyramid`. `open_sums`: see `build_pyramid`; it
+    needs `k`, whose capacity alone is used otherwise.
+
+    Example:
+
+    ```mlir
+    func.func @pool(%k: tensor<1x2x256x64xbf16>, %n: tensor<1xi32>,
+                    %sums: tensor<1x2x7x64xf32>, %init: tensor<1x2x7x64xbf16>)
+        -> (tensor<1x2x7x64xf32>, tensor<1x2x7x64xbf16>) {
+      %0:2 = pisa.pool_nodes #pisa.params<topk = 4>
+               ins(%k : tensor<1x2x256x64xbf16>) k_len(%n : tensor<1xi32>)
+               outs(%sums, %init : tensor<1x2x7x64xf32>, tensor<1x2x7x64xbf16>)
+               -> tensor<1x2x7x64xf32>, tensor<1x2x7x64xbf16>
+      return %0#0, %0#1 : tensor<1x2x7x64xf32>, tensor<1x2x7x64xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Pisa_ParamsAttr:$params, Pisa_Heads:$k, Pisa_I32x1:$k_len,
+    Pisa_F32x4:$sums, Pisa_Heads:$pyramid, Optional<Pisa_F32x4>:$open_sums);
+  let assemblyFormat = [{
+    $params `ins` `(` $k `:` type($k) `)` `k_len` `(` $k_len `:` type($k_len) `)`
+    `outs` `(` $sums `,` $pyramid `:` type($sums) `,` type($pyramid) `)`
+    (`open_sums` `(` $open_sums^ `:` type($open_sums) `)`)?
+    attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = dpsDeclaration # kindsDeclaration # [{
+    bool readsInit(::mlir::OpOperand &init) {
+      return init.get() == getSums();
+    }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Routing
+//===----------------------------------------------------------------------===//
+
+def Pisa_RouteUpperOp : Pisa_AggregatePhaseOp<"route_upper", 8,
+    ["Query", "KeyValue", "Batch", "Batch", "Offset", "Whole", "Whole", "Whole",
+     "Item"],
+    [AttrSizedOperandSegments]> {
+  let summary = "search the pyramid down to the candidate leaves";
+  let description = [{
+    Iteration space: (B, Hkv, NQ). `leaves` receives, for each query block, the
+    children of the nodes kept at level 2 that start at or before the block's
+    last position (all children if not causal), ascending, padded with -1: at
+    most g W of them (docs/Spec.md section 2).
+
+    Positions: query i of the tensor stands at `q_start + query_offset + i`;
+    without `q_start` there is no position (non-causal only). `query_length`
+    clips the last query block. `capacity_leaves` is ceil(Tk / C), from which the
+    pyramid's offsets follow.
+
+    Example:
+
+    ```mlir
+    func.func @upper(%q: tensor<1x4x256x64xf32>, %pyr: tensor<1x2x7x64xf32>,
+                     %n: tensor<1xi32>, %start: tensor<1xi32>, %first: index,
+                     %leaves: index, %scale: f32, %init: tensor<1x2x256x8xi32>)
+        -> tensor<1x2x256x8xi32> {
+      %0 = pisa.route_upper #pisa.params<topk = 4>
+             ins(%q, %pyr : tensor<1x4x256x64xf32>, tensor<1x2x7x64xf32>)
+             k_len(%n : tensor<1xi32>) q_start(%start : tensor<1xi32>)
+             query_offset(%first) capacity_leaves(%leaves) scale(%scale)
+             outs(%init : tensor<1x2x256x8xi32>) -> tensor<1x2x256x8xi32>
+      return %0 : tensor<1x2x256x8xi32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Pisa_ParamsAttr:$params, Pisa_Heads:$q, Pisa_Heads:$pyramid,
+    Pisa_I32x1:$k_len, Optional<Pisa_I32x1>:$q_start,
+    Index:$query_offset, Optional<Index>:$query_length, Index:$capacity_leaves,
+    F32:$scale, Pisa_I32x4:$leaves);
+  let assemblyFormat = [{
+    $params `ins` `(` $q `,` $pyramid `:` type($q) `,` type($pyramid) `)`
+    `k_len` `(` $k_len `:` type($k_len) `)`
+    (`q_start` `(` $q_start^ `:` type($q_start) `)`)?
+    `query_offset` `(` $query_offset `)`
+    (`query_length` `(` $query_length^ `)`)?
+    `capacity_leaves` `(` $capacity_leaves `)`
+    `scale` `(` $scale `)` `outs` `(` $leaves `:` type($leaves) `)`
+    attr-dict (`->` type($results)^)?
+  }];
+}
+
+def Pisa_ScoreBlocksOp : Pisa_AggregatePhaseOp<"score_blocks", 5,
+    ["Query", "KeyValue", "Item", "Batch", "Whole", "Item"]> {
+  let summary = "exact score of each listed leaf";
+  let description = [{
+    Iteration space: (B, Hkv, NQ). `scores` receives for each entry of `leaves`
+    the sum over the heads of the group and the queries of the block of
+    log sum over the leaf's keys of exp(scale q . key). Lists are ascending and
+    padded with -1. The scores of a list of at most `limit` entries are
+    unspecified: nothing is dropped from it. So are those of padding.
+
+    Example:
+
+    ```mlir
+    func.func @score(%q: tensor<1x4x256x64xf32>, %k: tensor<1x2x256x64xf32>,
+                     %leaves: tensor<1x2x256x8xi32>, %n: tensor<1xi32>, %scale: f32,
+                     %init: tensor<1x2x256x8xf32>) -> tensor<1x2x256x8xf32> {
+      %0 = pisa.score_blocks #pisa.params<topk = 4>
+             ins(%q, %k, %leaves : tensor<1x4x256x64xf32>, tensor<1x2x256x64xf32>,
+                 tensor<1x2x256x8xi32>) k_len(%n : tensor<1xi32>) scale(%scale)
+             outs(%init : tensor<1x2x256x8xf32>) {limit = 4 : i64}
+             -> tensor<1x2x256x8xf32>
+      return %0 : tensor<1x2x256x8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Pisa_ParamsAttr:$params, I64Attr:$limit, Pisa_Heads:$q, Pisa_Heads:$k,
+    Pisa_I32x4:$leaves, Pisa_I32x1:$k_len, F32:$scale, Pisa_F32x4:$scores);
+  let assemblyFormat = [{
+    $params `ins` `(` $q `,` $k `,` $leaves `:` type($q) `,` type($k) `,`
+    type($leaves) `)` `k_len` `(` $k_len `:` type($k_len) `)`
+    `scale` `(` $scale `)` `outs` `(` $scores `:` type($scores) `)`
+    attr-dict (`->` type($results)^)?
+  }];
+}
+
+def Pisa_PrescoreBlocksOp : Pisa_AggregatePhaseOp<"prescore_blocks", 7,
+    ["Query", "KeyValue", "KeyValue", "KeyValue", "Item", "Batch", "Whole",
+     "Item"]> {
+  let summary = "approximate score of each listed leaf, from its atoms";
+  let description = [{
+    As `score_blocks`, but a leaf stands for its atoms: the sum over heads and
+    queries of log sum over atoms a of count(a) exp(scale q . mean(a)), where the
+    atoms are the means of A sub-blocks without the outlier key, and the outlier
+    key itself (docs/Spec.md section 2).
+
+    Example:
+
+    ```mlir
+    func.func @prescore(%q: tensor<1x4x256x64xf32>, %k: tensor<1x2x256x64xf32>,
+                        %atoms: tensor<1x2x4x4x64xf32>, %far: tensor<1x2x4xi32>,
+                        %leaves: tensor<1x2x256x8xi32>, %n: tensor<1xi32>,
+                        %scale: f32, %init: tensor<1x2x256x8xf32>)
+        -> tensor<1x2x256x8xf32> {
+      %0 = pisa.prescore_blocks #pisa.params<topk = 4, rerank = 4>
+             ins(%q, %k, %atoms, %far, %leaves : tensor<1x4x256x64xf32>,
+                 tensor<1x2x256x64xf32>, tensor<1x2x4x4x64xf32>,
+                 tensor<1x2x4xi32>, tensor<1x2x256x8xi32>)
+             k_len(%n : tensor<1xi32>) scale(%scale)
+             outs(%init : tensor<1x2x256x8xf32>) {limit = 4 : i64}
+             -> tensor<1x2x256x8xf32>
+      return %0 : tensor<1x2x256x8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Pisa_ParamsAttr:$params, I64Attr:$limit, Pisa_Heads:$q, Pisa_Heads:$k,
+    Pisa_Atoms:$atoms, Pisa_I32x3:$outlier, Pisa_I32x4:$leaves,
+    Pisa_I32x1:$k_len, F32:$scale, Pisa_F32x4:$scores);
+  let assemblyFormat = [{
+    $params `ins` `(` $q `,` $k `,` $atoms `,` $outlier `,` $leaves `:` type($q)
+    `,` type($k) `,` type($atoms) `,` type($outlier) `,` type($leaves) `)`
+    `k_len` `(` $k_len `:` type($k_len) `)`
+    `scale` `(` $scale `)` `outs` `(` $scores `:` type($scores) `)`
+    attr-dict (`->` type($results)^)?
+  }];
+}
+
+def Pisa_SelectTopkOp : Pisa_PhaseOp<"select_topk", 7,
+    ["Item", "Item", "Batch", "Batch", "Offset", "Whole", "Whole",
+     "Item", "Item", "Item"],
+    [AttrSizedOperandSegments]> {
+  let summary = "keep the forced nodes and the best of the others";
+  let description = [{
+    Iteration space: (B, Hkv, NQ). `nodes` lists candidates at `level` (absent: 1,
+    the leaves), ascending and padded with -1; `kept` receives, ascending and
+    padded with -1, all of them where they fit its width, otherwise the forced
+    ones and the best others by `scores`: higher first, then the lower index,
+    NaN after -inf, -0 equal to +0 (docs/Spec.md section 2). `count` receives how
+    many are kept, `kept_scores` their scores (-inf in padding).
+
+    Forced leaves are the first `sink_blocks` and, for each query of the block,
+    its own and the `local_blocks` - 1 before it; forced nodes are their
+    ancestors. Positions are those of `route_upper`.
+
+    Example:
+
+    ```mlir
+    func.func @topk(%nodes: tensor<1x2x256x8xi32>, %s: tensor<1x2x256x8xf32>,
+                    %n: tensor<1xi32>, %start: tensor<1xi32>, %first: index,
+                    %init: tensor<1x2x256x4xi32>) -> tensor<1x2x256x4xi32> {
+      %0 = pisa.select_topk #pisa.params<topk = 4>
+             ins(%nodes, %s : tensor<1x2x256x8xi32>, tensor<1x2x256x8xf32>)
+             k_len(%n : tensor<1xi32>) q_start(%start : tensor<1xi32>)
+             query_offset(%first) outs(%init : tensor<1x2x256x4xi32>) -> tensor<1x2x256x4xi32>
+      return %0 : tensor<1x2x256x4xi32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Pisa_ParamsAttr:$params, Pisa_I32x4:$nodes, Pisa_F32x4:$scores,
+    Pisa_I32x1:$k_len, Optional<Pisa_I32x1>:$q_start,
+    Index:$query_offset, Optional<Index>:$query_length,
+    Optional<Index>:$level,
+    Pisa_I32x4:$kept, Optional<Pisa_I32x3>:$count,
+    Optional<Pisa_F32x4>:$kept_scores);
+  let assemblyFormat = [{
+    $params `ins` `(` $nodes `,` $scores `:` type($nodes) `,` type($scores) `)`
+    `k_len` `(` $k_len `:` type($k_len) `)`
+    (`q_start` `(` $q_start^ `:` type($q_start) `)`)?
+    `query_offset` `(` $query_offset `)`
+    (`query_length` `(` $query_length^ `)`)?
+    (`level` `(` $level^ `)`)?
+    `outs` `(` $kept `:` type($kept) `)`
+    (`count` `(` $count^ `:` type($count) `)`)?
+    (`kept_scores` `(` $kept_scores^ `:` type($kept_scores) `)`)?
+    attr-dict (`->` type($results)^)?
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+def Pisa_AttendTilesOp : Pisa_AggregatePhaseOp<"attend_tiles", 8,
+    ["Query", "KeyValue", "KeyValue", "Item", "Batch", "Batch", "Offset", "Whole",
+     "Query", "Query"],
+    [AttrSizedOperandSegments]> {
+  let summary = "attention over given blocks, by tiles of queries";
+  let description = [{
+    Iteration space: (B, Hkv, NQ). The strategy in which one task holds a tile of
+    queries and visits each block of the union of their lists once. Semantics of
+    `attention`; positions are those of `route_upper`.
+
+    Example:
+
+    ```mlir
+    func.func @attend(%q: tensor<1x4x256x64xf32>, %k: tensor<1x2x256x64xf32>,
+                      %v: tensor<1x2x256x64xf32>, %idx: tensor<1x2x256x4xi32>,
+                      %n: tensor<1xi32>, %start: tensor<1xi32>, %first: index, %scale: f32,
+                      %init: tensor<1x4x256x64xf32>) -> tensor<1x4x256x64xf32> {
+      %0 = pisa.attend_tiles #pisa.params<topk = 4>
+             ins(%q, %k, %v, %idx : tensor<1x4x256x64xf32>, tensor<1x2x256x64xf32>,
+                 tensor<1x2x256x64xf32>, tensor<1x2x256x4xi32>)
+             k_len(%n : tensor<1xi32>) q_start(%start : tensor<1xi32>)
+             query_offset(%first) scale(%scale) outs(%init : tensor<1x4x256x64xf32>)
+             -> tensor<1x4x256x64xf32>
+      return %0 : tensor<1x4x256x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Pisa_ParamsAttr:$params, Pisa_Heads:$q, Pisa_Heads:$k, Pisa_Heads:$v,
+    Pisa_I32x4:$indices, Pisa_I32x1:$k_len, Optional<Pisa_I32x1>:$q_start,
+    Index:$query_offset, F32:$scale,
+    Pisa_Heads:$o, Optional<Pisa_F32x3>:$lse);
+  let assemblyFormat = [{
+    $params `ins` `(` $q `,` $k `,` $v `,` $indices `:` type($q) `,` type($k) `,`
+    type($v) `,` type($indices) `)`
+    `k_len` `(` $k_len `:` type($k_len) `)`
+    (`q_start` `(` $q_start^ `:` type($q_start) `)`)?
+    `query_offset` `(` $query_offset `)`
+    `scale` `(` $scale `)`
+    `outs` `(` $o `:` type($o) `)` (`lse` `(` $lse^ `:` type($lse) `)`)?
+    attr-dict (`->` type($results)^)?
+  }];
+}
+
+def Pisa_CheckIndicesOp : Op<Pisa_Dialect, "check_indices", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "report lists with an entry twice";
+  let description = [{
+    Reports to the runtime each list of `indices` that names a block twice
+    (entries below 0 are padding). The invocation then fails with a message that
+    names the batch, head and row. Inserted by the pipeline option
+    `check-inputs`.
+
+    Example:
+
+    ```mlir
+    func.func @check(%idx: tensor<1x2x256x4xi32>) {
+      pisa.check_indices %idx : tensor<1x2x256x4xi32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Pisa_I32x4:$indices);
+  let assemblyFormat = "$indices attr-dict `:` type($indices)";
+}
+
+#endif // PISA_PHASE_OPS_TD

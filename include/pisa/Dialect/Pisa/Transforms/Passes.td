@@ -1,0 +1,115 @@
+//===- Passes.td - Passes on the pisa dialect --------------*- tablegen -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PISA_TRANSFORMS_PASSES_TD
+#define PISA_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def PisaSetLoweringConfigPass : Pass<"pisa-set-lowering-config"> {
+  let summary = "Choose how each problem is tiled";
+  let description = [{
+    The only pass that holds policy: it writes `lowering_config` on each problem op
+    that has none, by shape and target, and changes nothing else. An op that
+    carries one keeps it.
+
+    The registers of the inner loops bound `row_tile` x `column_tile`: 24
+    accumulators of 512 bits, or 12 of 256 bits and below.
+
+    Before:
+    ```mlir
+    %0 = pisa.attention #pisa.params<topk = 4> ins(...)
+    ```
+    After:
+    ```mlir
+    %0 = pisa.attention #pisa.params<topk = 4> ins(...) {lowering_config =
+      #pisa.lowering_config<query_tile = 64, leaf_tile = 256, row_tile = 4, column_tile = 64>}
+    ```
+  }];
+  let options = [
+    Option<"vectorBits", "vector-bits", "int64_t", "512",
+           "Width of the target's vector registers: 128, 256 or 512">,
+  ];
+}
+
+def PisaDecomposePass : Pass<"pisa-decompose"> {
+  let summary = "Problem ops into phases";
+  let description = [{
+    `build_pyramid` becomes `pool_leaves` and `pool_nodes`; `route` becomes
+    `route_upper`, `prescore_blocks` and `score_blocks` as `rerank` asks, and
+    `select_topk`; `attention` becomes `attend_tiles`. Phases inherit the
+    discardable attributes of their problem. An absent `q_start` becomes k_len - Tq
+    where the attention is causal.
+
+    Refuses packed sequences and page tables.
+  }];
+  let dependentDialects = ["affine::AffineDialect", "arith::ArithDialect",
+                           "linalg::LinalgDialect", "tensor::TensorDialect"];
+  let options = [
+    Option<"checkInputs", "check-inputs", "bool", "false",
+           "Report lists of blocks with an entry twice when the code runs">,
+  ];
+  let statistics = [
+    Statistic<"numProblems", "num-problems", "Problem ops decomposed">
+  ];
+}
+
+def PisaTileAndFusePass : Pass<"pisa-tile-and-fuse"> {
+  let summary = "Phases into parallel loops over tiles";
+  let description = [{
+    Tiles each phase that no other phase consumes into an `scf.forall` over its
+    iteration space, one sequence and kv head and `query_tile` queries (or
+    `leaf_tile` leaves) at a time, and fuses the phases that produce its lists into
+    it, so that lists and scores of candidates exist for one tile at a time: memory
+    stays linear in the pyramid.
+  }];
+  let dependentDialects = ["affine::AffineDialect", "arith::ArithDialect",
+                           "scf::SCFDialect", "tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numTiled", "num-tiled", "Phases tiled">,
+    Statistic<"numFused", "num-fused", "Producer phases fused">
+  ];
+}
+
+def PisaDecomposeTilesPass : Pass<"pisa-decompose-tiles"> {
+  let summary = "Phases of one task into tile ops";
+  let description = [{
+    Inside a task, `route_upper` becomes a loop over levels, and each phase that
+    reads blocks a loop over the union of its lists (`next_block`) whose body packs
+    one block and works on it. Consumes and deletes `lowering_config`.
+  }];
+  let dependentDialects = ["arith::ArithDialect", "linalg::LinalgDialect",
+                           "scf::SCFDialect", "tensor::TensorDialect"];
+}
+
+def PisaBufferizePass : Pass<"pisa-bufferize", "ModuleOp"> {
+  let summary = "One-shot bufferization with unit-stride function arguments";
+  let description = [{
+    Upstream's one-shot bufferization of functions, with two choices that its pass
+    has no option for: tensor arguments become memrefs of any strides and offset but
+    unit stride in the last dimension (which vector loads rely on), and results are
+    returned in the caller's init buffers.
+  }];
+  let dependentDialects = ["bufferization::BufferizationDialect",
+                           "memref::MemRefDialect"];
+}
+
+def PisaVerifyLevelPass : Pass<"pisa-verify-level"> {
+  let summary = "Check that a module is at one level of the pipeline";
+  let description = [{
+    Fails on the first op that does not belong to `level`: `problem` (L1), `phase`
+    (L1.5), `tile` (L2), `kernel` (L3) or `llvm`. Runs between levels in every
+    pipeline. Changes nothing.
+  }];
+  let options = [
+    Option<"level", "level", "std::string", "",
+           "problem, phase, tile, kernel or llvm">
+  ];
+}
+
+#endif // PISA_TRANSFORMS_PASSES_TD

@@ -1,0 +1,344 @@
+//===- AggregatePhaseOps.cpp - Phases of one task into tile ops -*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verifiers.h"
+#include "pisa/Dialect/Pisa/IR/PyramidLayout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::pisa;
+
+/// Columns of a block are padded to the widest vector of the targets we know.
+static constexpr int64_t kColumnAlign = 16;
+
+namespace {
+
+/// How the columns of a block are grouped into nodes; see PisaTileOps.td.
+struct ColumnGroups {
+  int64_t group; ///< columns (children) of a node
+  int64_t nodes; ///< nodes of a block
+  int64_t columns() const {
+    return llvm::alignTo(static_cast<uint64_t>(group * nodes), kColumnAlign);
+  }
+};
+
+/// Emits the tile ops of one task.
+class TaskBuilder {
+public:
+  TaskBuilder(OpBuilder &b, Operation *phase, ParamsAttr params,
+              LoweringConfigAttr config)
+      : b(b), loc(phase->getLoc()), params(params), config(config) {}
+
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+  Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
+  Value sub(Value x, Value y) { return arith::SubIOp::create(b, loc, x, y); }
+  Value mul(Value x, Value y) { return arith::MulIOp::create(b, loc, x, y); }
+  Value ceilDiv(Value x, Value y) {
+    return arith::CeilDivSIOp::create(b, loc, x, y);
+  }
+  /// Element 0 of a [1] tensor of i32, as an index.
+  Value scalar(Value tensor) {
+    Value element =
+        tensor::ExtractOp::create(b, loc, tensor, ValueRange{index(0)});
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), element);
+  }
+  Value empty(ArrayRef<OpFoldResult> sizes, Type elementType) {
+    return tensor::EmptyOp::create(b, loc, sizes, elementType);
+  }
+  Value filled(ArrayRef<OpFoldResult> sizes, TypedAttr value) {
+    Value init = empty(sizes, value.getType());
+    Value constant = arith::ConstantOp::create(b, loc, value);
+    return linalg::FillOp::create(b, loc, constant, init).getResult(0);
+  }
+  OpFoldResult attr(int64_t value) { return b.getIndexAttr(value); }
+  IntegerAttr i64(int64_t value) { return b.getI64IntegerAttr(value); }
+
+  /// The leaves that hold the sequence's keys.
+  Value leavesOf(Value kLen) {
+    PyramidLayout layout{params.getBlockSize(), params.getFanout()};
+    return layout.buildNumLeaves(b, loc, scalar(kLen));
+  }
+
+  /// Rows of a query block, rounded up to whole row tiles.
+  int64_t paddedRows(int64_t heads) {
+    return llvm::alignTo(
+        static_cast<uint64_t>(params.getQueryBlock() * heads),
+        static_cast<uint64_t>(config.getRowTile()));
+  }
+
+  Value packQueries(Value q, Value scale, OpFoldResult queryBlocks) {
+    Value init = empty({queryBlocks, attr(paddedRows(dimOf(q, 1))),
+                        attr(dimOf(q, 3))},
+                       b.getF32Type());
+    return PackQueriesOp::create(b, loc, init.getType(),
+                                 i64(params.getQueryBlock()), q, scale, init)
+        .getResult(0);
+  }
+
+  /// Emits a loop over the union of `lists`, in ascending order. `step` gets the
+  /// block and the carried tensors and returns their new values.
+  ValueRange
+  forEachBlock(Value lists, int64_t divisor, Value limit, ValueRange inits,
+               function_ref<SmallVector<Value>(Value, ValueRange)> step) {
+    SmallVector<Value> args = {index(-1)};
+    llvm::append_range(args, inits);
+    SmallVector<Type> types = llvm::to_vector(ValueRange(args).getTypes());
+    auto loop = scf::WhileOp::create(
+        b, loc, types, args,
+        [&](OpBuilder &, Location loc, ValueRange args) {
+          Value next = NextBlockOp::create(b, loc, i64(divisor), lists, args[0],
+                                           limit);
+          Value more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                             next, limit);
+          SmallVector<Value> forwarded = {next};
+          llvm::append_range(forwarded, args.drop_front());
+          scf::ConditionOp::create(b, loc, more, forwarded);
+        },
+        [&](OpBuilder &, Location loc, ValueRange args) {
+          SmallVector<Value> yielded = {args[0]};
+          llvm::append_range(yielded, step(args[0], args.drop_front()));
+          scf::YieldOp::create(b, loc, yielded);
+        });
+    return loop.getResults().drop_front();
+  }
+
+  /// Scores of `lists` from blocks of columns that `pack` makes of a block.
+  Value
+  scoreBlocks(Value packed, Value lists, Value q, ColumnGroups groups,
+              Value limitBlock, int64_t limit, Value init,
+              function_ref<Operation *(Value block, Value columns, Value bias)>
+                  pack) {
+    Type f32 = b.getF32Type();
+    Value columns = empty({attr(dimOf(q, 3)), attr(groups.columns())}, f32);
+    Value bias = empty({attr(groups.columns())}, f32);
+    Value numQueries = tensor::DimOp::create(b, loc, q, 2);
+    return forEachBlock(
+        lists, groups.nodes, limitBlock, init,
+        [&](Value block, ValueRange carried) -> SmallVector<Value> {
+          Operation *made = pack(block, columns, bias);
+          auto score = ScoreBlockOp::create(
+              b, loc, init.getType(), i64(params.getQueryBlock()),
+              i64(dimOf(q, 1)), i64(groups.group), i64(groups.nodes), i64(limit),
+              i64(config.getRowTile()), i64(config.getColumnTile()), packed,
+              made->getResult(0), made->getResult(1), lists, block, numQueries,
+              carried[0]);
+          return {score.getResult(0)};
+        })[0];
+  }
+
+  OpBuilder &b;
+  Location loc;
+  ParamsAttr params;
+  LoweringConfigAttr config;
+};
+
+/// Checks that a phase is one task, and returns its builder.
+FailureOr<TaskBuilder> getTask(OpBuilder &b, Operation *op, ParamsAttr params,
+                               Value list) {
+  if (!cast<DestinationStyleOpInterface>(op).hasPureTensorSemantics())
+    return op->emitOpError("expected tensors to decompose, but got memrefs");
+  auto config = op->getAttrOfType<LoweringConfigAttr>("lowering_config");
+  if (!config)
+    return op->emitOpError("expected a 'lowering_config' to decompose, but got "
+                           "none; run pisa-set-lowering-config");
+  if (dimOf(list, 0) != 1 || dimOf(list, 1) != 1)
+    return op->emitOpError("expected one sequence and one kv head, static, to "
+                           "decompose; run pisa-tile-and-fuse");
+  return TaskBuilder(b, op, params, config);
+}
+
+} // namespace
+
+FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
+  FailureOr<TaskBuilder> task = getTask(b, *this, getParams(), getLeaves());
+  if (failed(task))
+    return failure();
+  TaskBuilder &t = *task;
+  Location loc = getLoc();
+  ParamsAttr params = getParams();
+  int64_t fanout = params.getFanout();
+  int64_t beam = params.getBeamWidth(), width = params.getMaxCandidates();
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  PyramidLayout layout{params.getBlockSize(), fanout};
+
+  OpFoldResult queryBlocks = tensor::getMixedSize(b, loc, getLeaves(), 2);
+  SmallVector<OpFoldResult> listSizes = {t.attr(1), t.attr(1), queryBlocks,
+                                         t.attr(beam)};
+  auto sizesOfWidth = [&](int64_t n) {
+    SmallVector<OpFoldResult> sizes = listSizes;
+    sizes.back() = t.attr(n);
+    return sizes;
+  };
+
+  // Node 0 of the top level is the root, and every query keeps it.
+  Value root = t.filled(sizesOfWidth(1), b.getI32IntegerAttr(0));
+  Value none = t.filled(listSizes, b.getI32IntegerAttr(-1));
+  SmallVector<OpFoldResult> zeros(4, t.attr(0)), ones(4, t.attr(1));
+  Value kept = tensor::InsertSliceOp::create(b, loc, root, none, zeros,
+                                             sizesOfWidth(1), ones);
+
+  Value packed = t.packQueries(getQ(), getScale(), queryBlocks);
+  Value leaves = t.leavesOf(getKLen());
+  Value levels = layout.buildNumLevels(b, loc, leaves);
+  Value one = t.index(1), two = t.index(2);
+  auto expand = [&](Value nodes, Value level, Value init) -> Value {
+    return ExpandNodesOp::create(b, loc, init.getType(), params, nodes, getKLen(),
+                                 getQStart(), getQueryOffset(), getQueryLength(),
+                                 level, init)
+        .getResult(0);
+  };
+
+  // A block of columns holds whole nodes, a multiple of the vector width of them.
+  int64_t nodes = std::max<int64_t>(
+      llvm::alignDown<uint64_t>(t.config.getColumnTile() / fanout, kColumnAlign),
+      kColumnAlign);
+  ColumnGroups groups{fanout, nodes};
+
+  // Levels L .. 3: from the nodes kept at `level` to those kept at `level` - 1.
+  Value steps = t.sub(levels, two);
+  Value candidatesInit = t.empty(sizesOfWidth(width), i32);
+  Value scoresInit = t.empty(sizesOfWidth(width), f32);
+  auto loop = scf::ForOp::create(
+      b, loc, t.index(0), steps, one, ValueRange{kept},
+      [&](OpBuilder &, Location loc, Value step, ValueRange args) {
+        Value level = t.sub(levels, step);
+        Value childLevel = t.sub(level, one);
+        Value candidates = expand(args[0], level, candidatesInit);
+        // A candidate is scored by the summaries of its own children.
+        Value rowLevel = t.sub(level, two);
+        Value rowBase = layout.buildLevelOffset(b, loc, getCapacityLeaves(),
+                                                rowLevel);
+        Value keysPerRow =
+            t.mul(layout.buildSpan(b, loc, rowLevel),
+                  t.index(params.getBlockSize()));
+        Value numNodes =
+            t.ceilDiv(leaves, layout.buildSpan(b, loc, childLevel));
+        Value limitBlock = t.ceilDiv(numNodes, t.index(nodes));
+        Value scores = t.scoreBlocks(
+            packed, candidates, getQ(), groups, limitBlock, beam, scoresInit,
+            [&](Value block, Value columns, Value bias) -> Operation * {
+              return PackColumnsOp::create(
+                  b, loc, TypeRange{columns.getType(), bias.getType()},
+                  t.i64(groups.group), t.i64(groups.nodes), getPyramid(),
+                  getKLen(), rowBase, block, keysPerRow, columns, bias);
+            });
+        auto select = SelectTopkOp::create(
+            b, loc, args[0].getType(), params, candidates, scores, getKLen(),
+            getQStart(), getQueryOffset(), getQueryLength(), childLevel, args[0],
+            Value(), Value());
+        scf::YieldOp::create(b, loc, select.getResult(0));
+      });
+  return SmallVector<Value>{expand(loop.getResult(0), two, getLeaves())};
+}
+
+FailureOr<SmallVector<Value>> ScoreBlocksOp::decomposeOperation(OpBuilder &b) {
+  FailureOr<TaskBuilder> task = getTask(b, *this, getParams(), getLeaves());
+  if (failed(task))
+    return failure();
+  TaskBuilder &t = *task;
+  Location loc = getLoc();
+  Value packed = t.packQueries(getQ(), getScale(),
+                               tensor::getMixedSize(b, loc, getLeaves(), 2));
+  ColumnGroups groups{getParams().getBlockSize(), 1};
+  Value zero = t.index(0), one = t.index(1);
+  return SmallVector<Value>{t.scoreBlocks(
+      packed, getLeaves(), getQ(), groups, t.leavesOf(getKLen()), getLimit(),
+      getScores(), [&](Value block, Value columns, Value bias) -> Operation * {
+        return PackColumnsOp::create(
+            b, loc, TypeRange{columns.getType(), bias.getType()},
+            t.i64(groups.group), t.i64(groups.nodes), getK(), getKLen(), zero,
+            block, one, columns, bias);
+      })};
+}
+
+FailureOr<SmallVector<Value>> PrescoreBlocksOp::decomposeOperation(OpBuilder &b) {
+  FailureOr<TaskBuilder> task = getTask(b, *this, getParams(), getLeaves());
+  if (failed(task))
+    return failure();
+  TaskBuilder &t = *task;
+  Location loc = getLoc();
+  Value packed = t.packQueries(getQ(), getScale(),
+                               tensor::getMixedSize(b, loc, getLeaves(), 2));
+  ColumnGroups groups{getParams().getLeafAtoms() + 1, kColumnAlign};
+  Value limitBlock = t.ceilDiv(t.leavesOf(getKLen()), t.index(groups.nodes));
+  return SmallVector<Value>{t.scoreBlocks(
+      packed, getLeaves(), getQ(), groups, limitBlock, getLimit(), getScores(),
+      [&](Value block, Value columns, Value bias) -> Operation * {
+        return PackAtomsOp::create(b, loc,
+                                   TypeRange{columns.getType(), bias.getType()},
+                                   t.i64(getParams().getBlockSize()),
+                                   t.i64(groups.nodes), getK(), getAtoms(),
+                                   getOutlier(), getKLen(), block, columns, bias);
+      })};
+}
+
+FailureOr<SmallVector<Value>> AttendTilesOp::decomposeOperation(OpBuilder &b) {
+  FailureOr<TaskBuilder> task = getTask(b, *this, getParams(), getIndices());
+  if (failed(task))
+    return failure();
+  TaskBuilder &t = *task;
+  Location loc = getLoc();
+  ParamsAttr params = getParams();
+  int64_t blockSize = params.getBlockSize();
+  Type f32 = b.getF32Type();
+  OpFoldResult queryBlocks = tensor::getMixedSize(b, loc, getIndices(), 2);
+  Value packed = t.packQueries(getQ(), getScale(), queryBlocks);
+
+  // Blocks below the sequence's end that the task's last query may see.
+  Value limit = t.leavesOf(getKLen());
+  if (params.getCausal()) {
+    Value last = t.add(t.add(t.scalar(getQStart()), getQueryOffset()),
+                       tensor::DimOp::create(b, loc, getQ(), 2));
+    Value none = t.index(0);
+    Value keys = arith::MaxSIOp::create(b, loc, last, none);
+    Value visible = t.ceilDiv(keys, t.index(blockSize));
+    limit = arith::MinSIOp::create(b, loc, limit, visible);
+  }
+
+  OpFoldResult rows = t.attr(t.paddedRows(dimOf(getQ(), 1)));
+  OpFoldResult valueDim = t.attr(dimOf(getV(), 3));
+  float inf = std::numeric_limits<float>::infinity();
+  Value acc = t.filled({queryBlocks, rows, valueDim}, b.getF32FloatAttr(0));
+  Value max = t.filled({queryBlocks, rows}, b.getF32FloatAttr(-inf));
+  Value sum = t.filled({queryBlocks, rows}, b.getF32FloatAttr(0));
+
+  ColumnGroups groups{blockSize, 1};
+  Value columns = t.empty({t.attr(dimOf(getQ(), 3)), t.attr(groups.columns())}, f32);
+  Value bias = t.empty({t.attr(groups.columns())}, f32);
+  Value values = t.empty({t.attr(blockSize), valueDim}, f32);
+  Value zero = t.index(0), one = t.index(1);
+  ValueRange state = t.forEachBlock(
+      getIndices(), /*divisor=*/1, limit, {acc, max, sum},
+      [&](Value block, ValueRange carried) -> SmallVector<Value> {
+        auto packedKeys = PackColumnsOp::create(
+            b, loc, TypeRange{columns.getType(), bias.getType()},
+            t.i64(groups.group), t.i64(groups.nodes), getK(), getKLen(), zero,
+            block, one, columns, bias);
+        auto packedValues = PackValuesOp::create(b, loc, values.getType(), getV(),
+                                                 getKLen(), block, values);
+        auto attend = AttendBlockOp::create(
+            b, loc, carried.getTypes(), params, t.i64(dimOf(getQ(), 1)),
+            t.i64(t.config.getRowTile()), t.i64(t.config.getColumnTile()), packed,
+            packedKeys.getResult(0), packedKeys.getResult(1),
+            packedValues.getResult(0), getIndices(), block, getQStart(),
+            getQueryOffset(), carried[0], carried[1], carried[2]);
+        return llvm::to_vector_of<Value>(attend.getResults());
+      });
+  auto finish = FinishAttentionOp::create(
+      b, loc, getResultTypes(), t.i64(params.getQueryBlock()), state[0], state[1],
+      state[2], getO(), getLse());
+  return llvm::to_vector_of<Value>(finish.getResults());
+}

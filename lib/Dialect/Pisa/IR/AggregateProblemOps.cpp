@@ -1,0 +1,209 @@
+//===- AggregateProblemOps.cpp - Problem ops into phases --------*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verifiers.h"
+#include "pisa/Dialect/Pisa/IR/PyramidLayout.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace mlir::pisa;
+
+namespace {
+/// Creates the phases of one problem: they share its location and inherit its
+/// discardable attributes, the lowering config among them.
+class PhaseBuilder {
+public:
+  PhaseBuilder(OpBuilder &b, Operation *problem)
+      : b(b), loc(problem->getLoc()), problem(problem) {}
+
+  template <typename OpTy, typename... Args> OpTy create(Args &&...args) {
+    auto op = OpTy::create(b, loc, std::forward<Args>(args)...);
+    op->setDiscardableAttrs(problem->getDiscardableAttrDictionary());
+    return op;
+  }
+
+  Value empty(ArrayRef<OpFoldResult> sizes, Type elementType) {
+    return tensor::EmptyOp::create(b, loc, sizes, elementType);
+  }
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+  Value dim(Value value, int64_t i) {
+    return getValueOrCreateConstantIndexOp(b, loc,
+                                           tensor::getMixedSize(b, loc, value, i));
+  }
+  OpFoldResult ceilDiv(OpFoldResult value, int64_t divisor) {
+    return affine::makeComposedFoldedAffineApply(
+        b, loc, b.getAffineSymbolExpr(0).ceilDiv(divisor), {value});
+  }
+
+  /// `qStart`, or where it is absent in causal attention k_len - Tq.
+  Value resolveStart(ParamsAttr params, Value qStart, Value kLen, Value q) {
+    if (qStart || !params.getCausal())
+      return qStart;
+    Value length = arith::IndexCastOp::create(b, loc, b.getI32Type(), dim(q, 2));
+    Value init = empty(tensor::getMixedSizes(b, loc, kLen), b.getI32Type());
+    AffineMap identity = b.getMultiDimIdentityMap(1);
+    auto generic = linalg::GenericOp::create(
+        b, loc, init.getType(), kLen, init, ArrayRef<AffineMap>{identity, identity},
+        ArrayRef<utils::IteratorType>{utils::IteratorType::parallel},
+        [&](OpBuilder &b, Location loc, ValueRange args) {
+          Value start = arith::SubIOp::create(b, loc, args[0], length);
+          linalg::YieldOp::create(b, loc, start);
+        });
+    return generic.getResult(0);
+  }
+
+  OpBuilder &b;
+  Location loc;
+  Operation *problem;
+};
+} // namespace
+
+/// What no strategy lowers so far.
+static LogicalResult refuseUnsupported(Operation *op, Value cuSeqlens,
+                                       Value pageTable) {
+  if (!cast<DestinationStyleOpInterface>(op).hasPureTensorSemantics())
+    return op->emitOpError("expected tensors to decompose, but got memrefs");
+  if (cuSeqlens)
+    return op->emitOpError("expected the dense layout, but got 'cu_seqlens': packed "
+                           "sequences are not supported by this lowering");
+  if (pageTable)
+    return op->emitOpError("expected contiguous keys, but got 'page_table': paged "
+                           "keys are not supported by this lowering");
+  return success();
+}
+
+FailureOr<SmallVector<Value>> BuildPyramidOp::decomposeOperation(OpBuilder &b) {
+  if (failed(refuseUnsupported(*this, getCuSeqlensK(), getPageTable())))
+    return failure();
+  PhaseBuilder p(b, *this);
+  Location loc = getLoc();
+  Value k = getK();
+
+  // The sums of all nodes in float32; the leaves' rows come first.
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, getPyramid());
+  Value sums = p.empty(sizes, b.getF32Type());
+  SmallVector<OpFoldResult> leafSizes = sizes;
+  leafSizes[2] = p.ceilDiv(tensor::getMixedSize(b, loc, k, 2),
+                           getParams().getBlockSize());
+  SmallVector<OpFoldResult> zeros(4, b.getIndexAttr(0));
+  SmallVector<OpFoldResult> ones(4, b.getIndexAttr(1));
+  Value leafSums =
+      tensor::ExtractSliceOp::create(b, loc, sums, zeros, leafSizes, ones);
+
+  SmallVector<Type> leafTypes = {leafSums.getType()};
+  if (getAtoms())
+    leafTypes.append({getAtoms().getType(), getOutlier().getType()});
+  auto leaves = p.create<PoolLeavesOp>(leafTypes, getParams(), k, getKLen(),
+                                       p.index(0), leafSums, getAtoms(),
+                                       getOutlier());
+  sums = tensor::InsertSliceOp::create(b, loc, leaves.getResult(0), sums, zeros,
+                                       leafSizes, ones);
+
+  SmallVector<Type> nodeTypes = {sums.getType(), getPyramid().getType()};
+  if (getOpenSums())
+    nodeTypes.push_back(getOpenSums().getType());
+  auto nodes = p.create<PoolNodesOp>(nodeTypes, getParams(), k, getKLen(), sums,
+                                     getPyramid(), getOpenSums());
+
+  // In the order of the inits: pyramid, open_sums, atoms, outlier.
+  SmallVector<Value> results =
+      llvm::to_vector_of<Value>(nodes.getResults().drop_front());
+  llvm::append_range(results, leaves.getResults().drop_front());
+  return results;
+}
+
+FailureOr<SmallVector<Value>> RouteOp::decomposeOperation(OpBuilder &b) {
+  if (failed(refuseUnsupported(*this, getCuSeqlensQ(), getPageTable())))
+    return failure();
+  PhaseBuilder p(b, *this);
+  Location loc = getLoc();
+  ParamsAttr params = getParams();
+  Value q = getQ(), k = getK(), kLen = getKLen(), scale = getScale();
+  Value qStart = p.resolveStart(params, getQStart(), kLen, q);
+  Value zero = p.index(0);
+  // Only a block of several queries can be clipped by the sequence's end.
+  Value queryLength = params.getQueryBlock() > 1 ? p.dim(q, 2) : Value();
+
+  SmallVector<OpFoldResult> listSizes =
+      tensor::getMixedSizes(b, loc, getIndices());
+  auto emptyList = [&](int64_t width, Type elementType) {
+    listSizes.back() = b.getIndexAttr(width);
+    return p.empty(listSizes, elementType);
+  };
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  auto select = [&](Value nodes, Value scores, Value kept, Value count,
+                    Value keptScores) {
+    SmallVector<Type> types = {kept.getType()};
+    for (Value init : {count, keptScores})
+      if (init)
+        types.push_back(init.getType());
+    return p.create<SelectTopkOp>(types, params, nodes, scores, kLen, qStart, zero,
+                                  queryLength, /*level=*/Value(), kept, count,
+                                  keptScores);
+  };
+
+  int64_t width = params.getMaxCandidates();
+  Value capacityLeaves = getValueOrCreateConstantIndexOp(
+      b, loc,
+      p.ceilDiv(tensor::getMixedSize(b, loc, k, 2), params.getBlockSize()));
+  Value init = emptyList(width, i32);
+  Value leaves =
+      p.create<RouteUpperOp>(init.getType(), params, q, getPyramid(), kLen, qStart,
+                             zero, queryLength, capacityLeaves, scale, init)
+          .getResult(0);
+
+  // Scores that were asked for are computed also where nothing is dropped.
+  int64_t lastLimit = getScores() ? 0 : params.getTopk();
+  auto prescore = [&](int64_t limit) {
+    Value init = emptyList(width, f32);
+    return p
+        .create<PrescoreBlocksOp>(init.getType(), params,
+                                  b.getI64IntegerAttr(limit), q, k, getAtoms(),
+                                  getOutlier(), leaves, kLen, scale, init)
+        .getResult(0);
+  };
+
+  Value scores;
+  if (params.getRerank() == 0) {
+    scores = prescore(lastLimit);
+  } else {
+    if (params.getRerank()) {
+      int64_t rerank = *params.getRerank();
+      Value pre = prescore(rerank);
+      leaves = select(leaves, pre, emptyList(rerank, i32), {}, {}).getResult(0);
+      width = rerank;
+    }
+    Value init = emptyList(width, f32);
+    scores = p.create<ScoreBlocksOp>(init.getType(), params,
+                                     b.getI64IntegerAttr(lastLimit), q, k, leaves,
+                                     kLen, scale, init)
+                 .getResult(0);
+  }
+  auto last = select(leaves, scores, getIndices(), getCount(), getScores());
+  return llvm::to_vector_of<Value>(last.getResults());
+}
+
+FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
+  if (failed(refuseUnsupported(*this, getCuSeqlensQ(), getPageTable())))
+    return failure();
+  PhaseBuilder p(b, *this);
+  Value qStart = p.resolveStart(getParams(), getQStart(), getKLen(), getQ());
+  auto tiles = p.create<AttendTilesOp>(getResultTypes(), getParams(), getQ(),
+                                       getK(), getV(), getIndices(), getKLen(),
+                                       qStart, p.index(0), getScale(), getO(),
+                                       getLse());
+  return llvm::to_vector_of<Value>(tiles.getResults());
+}

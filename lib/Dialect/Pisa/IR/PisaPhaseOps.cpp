@@ -1,0 +1,179 @@
+//===- PisaPhaseOps.cpp - Verifiers of the phase ops ------------*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verifiers.h"
+
+using namespace mlir;
+using namespace mlir::pisa;
+
+static constexpr int64_t kAny = ShapedType::kDynamic;
+
+/// [B, Hkv, NQ, width] for the lists of queries `q` on the kv heads of `kv`.
+static SmallVector<int64_t> listShape(ParamsAttr params, Value q, Value kv,
+                                      int64_t width) {
+  return {dimOf(q, 0), dimOf(kv, 1),
+          ceilDivDim(dimOf(q, 2), params.getQueryBlock()), width};
+}
+
+/// q and k (or the pyramid): head dims, head counts, batch.
+static LogicalResult verifyQueries(Operation *op, Value q, StringRef kvName,
+                                   Value kv) {
+  if (failed(verifyHeadDim(op, "q", q)) ||
+      failed(verifyHeads(op, dimOf(q, 1), dimOf(kv, 1))))
+    return failure();
+  return verifyShape(op, {kvName,
+                          kv,
+                          {dimOf(q, 0), dimOf(kv, 1), kAny, dimOf(q, 3)},
+                          "[B, Hkv, T, D]"});
+}
+
+/// Without positions there is nothing to be causal about.
+static LogicalResult verifyPosition(Operation *op, ParamsAttr params,
+                                    Value qStart) {
+  if (params.getCausal() && !qStart)
+    return op->emitOpError("expected 'q_start' in causal attention, but got none");
+  return success();
+}
+
+LogicalResult PoolLeavesOp::verify() {
+  Value k = getK();
+  if (failed(verifyDps(*this)) || failed(verifyHeadDim(*this, "k", k)))
+    return failure();
+  int64_t leaves = dimOf(getSums(), 2);
+  if (!getAtoms() != !getOutlier())
+    return emitOpError() << "expected 'atoms' and 'outlier' to be given together, "
+                            "but got only "
+                         << (getAtoms() ? "'atoms'" : "'outlier'");
+  if (getAtoms() && getParams().getBlockSize() % getParams().getLeafAtoms() != 0)
+    return emitOpError() << "expected 'leaf_atoms' to divide 'block_size' = "
+                         << getParams().getBlockSize() << ", but got "
+                         << getParams().getLeafAtoms();
+  return verifyShapes(
+      *this, {{"k_len", getKLen(), {dimOf(k, 0)}, "[B]"},
+              {"sums", getSums(), {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
+               "[B, Hkv, leaves, D]"},
+              {"atoms",
+               getAtoms(),
+               {dimOf(k, 0), dimOf(k, 1), leaves, getParams().getLeafAtoms(),
+                dimOf(k, 3)},
+               "[B, Hkv, leaves, A, D]"},
+              {"outlier", getOutlier(), {dimOf(k, 0), dimOf(k, 1), leaves},
+               "[B, Hkv, leaves]"}});
+}
+
+LogicalResult PoolNodesOp::verify() {
+  Value k = getK(), sums = getSums();
+  if (failed(verifyDps(*this)) || failed(verifyHeadDim(*this, "k", k)))
+    return failure();
+  return verifyShapes(
+      *this,
+      {{"k_len", getKLen(), {dimOf(k, 0)}, "[B]"},
+       {"sums", sums, {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
+        "[B, Hkv, nodes, D]"},
+       {"pyramid",
+        getPyramid(),
+        {dimOf(k, 0), dimOf(k, 1), dimOf(sums, 2), dimOf(k, 3)},
+        "[B, Hkv, nodes, D]"},
+       {"open_sums", getOpenSums(), {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
+        "[B, Hkv, levels, D]"}});
+}
+
+LogicalResult RouteUpperOp::verify() {
+  if (failed(verifyDps(*this)) ||
+      failed(verifyQueries(*this, getQ(), "pyramid", getPyramid())) ||
+      failed(verifyPosition(*this, getParams(), getQStart())))
+    return failure();
+  return verifyShapes(
+      *this, {{"k_len", getKLen(), {dimOf(getQ(), 0)}, "[B]"},
+              {"q_start", getQStart(), {dimOf(getQ(), 0)}, "[B]"},
+              {"leaves", getLeaves(),
+               listShape(getParams(), getQ(), getPyramid(),
+                         getParams().getMaxCandidates()),
+               "[B, Hkv, NQ, g W]"}});
+}
+
+LogicalResult ScoreBlocksOp::verify() {
+  if (failed(verifyDps(*this)) ||
+      failed(verifyQueries(*this, getQ(), "k", getK())) ||
+      failed(verifySameElementType(*this, "k", getK(), "q", getQ())) ||
+      failed(verifyStaticDim(*this, "leaves", getLeaves(), 3)))
+    return failure();
+  SmallVector<int64_t> list =
+      listShape(getParams(), getQ(), getK(), dimOf(getLeaves(), 3));
+  return verifyShapes(*this, {{"k_len", getKLen(), {dimOf(getQ(), 0)}, "[B]"},
+                              {"leaves", getLeaves(), list, "[B, Hkv, NQ, n]"},
+                              {"scores", getScores(), list, "[B, Hkv, NQ, n]"}});
+}
+
+LogicalResult PrescoreBlocksOp::verify() {
+  Value k = getK();
+  if (failed(verifyDps(*this)) || failed(verifyQueries(*this, getQ(), "k", k)) ||
+      failed(verifyStaticDim(*this, "leaves", getLeaves(), 3)))
+    return failure();
+  SmallVector<int64_t> list =
+      listShape(getParams(), getQ(), k, dimOf(getLeaves(), 3));
+  return verifyShapes(
+      *this,
+      {{"k_len", getKLen(), {dimOf(getQ(), 0)}, "[B]"},
+       {"atoms",
+        getAtoms(),
+        {dimOf(k, 0), dimOf(k, 1), kAny, getParams().getLeafAtoms(), dimOf(k, 3)},
+        "[B, Hkv, leaves, A, D]"},
+       {"outlier", getOutlier(),
+        {dimOf(k, 0), dimOf(k, 1), dimOf(getAtoms(), 2)}, "[B, Hkv, leaves]"},
+       {"leaves", getLeaves(), list, "[B, Hkv, NQ, n]"},
+       {"scores", getScores(), list, "[B, Hkv, NQ, n]"}});
+}
+
+LogicalResult SelectTopkOp::verify() {
+  Value nodes = getNodes(), kept = getKept();
+  if (failed(verifyDps(*this)) ||
+      failed(verifyPosition(*this, getParams(), getQStart())) ||
+      failed(verifyStaticDim(*this, "nodes", nodes, 3)) ||
+      failed(verifyStaticDim(*this, "kept", kept, 3)))
+    return failure();
+  int64_t forced = getParams().getForcedCount();
+  if (dimOf(kept, 3) < forced)
+    return emitOpError() << "expected 'kept' to hold the " << forced
+                         << " forced nodes, but got width " << dimOf(kept, 3);
+  SmallVector<int64_t> list = llvm::to_vector(shaped(nodes).getShape());
+  list.back() = dimOf(kept, 3);
+  return verifyShapes(
+      *this,
+      {{"scores", getScores(), llvm::to_vector(shaped(nodes).getShape()),
+        "[B, Hkv, NQ, n]"},
+       {"k_len", getKLen(), {list[0]}, "[B]"},
+       {"q_start", getQStart(), {list[0]}, "[B]"},
+       {"kept", kept, list, "[B, Hkv, NQ, limit]"},
+       {"count", getCount(), {list[0], list[1], list[2]}, "[B, Hkv, NQ]"},
+       {"kept_scores", getKeptScores(), list, "[B, Hkv, NQ, limit]"}});
+}
+
+LogicalResult AttendTilesOp::verify() {
+  Value q = getQ(), k = getK(), v = getV();
+  if (failed(verifyDps(*this)) || failed(verifyQueries(*this, q, "k", k)) ||
+      failed(verifyHeadDim(*this, "v", v)) ||
+      failed(verifyPosition(*this, getParams(), getQStart())) ||
+      failed(verifySameElementType(*this, "k", k, "q", q)) ||
+      failed(verifySameElementType(*this, "v", v, "q", q)) ||
+      failed(verifySameElementType(*this, "o", getO(), "q", q)) ||
+      failed(verifyStaticDim(*this, "indices", getIndices(), 3)))
+    return failure();
+  return verifyShapes(
+      *this,
+      {{"v", v, {dimOf(q, 0), dimOf(k, 1), dimOf(k, 2), kAny},
+        "[B, Hkv, Tk, Dv]"},
+       {"indices", getIndices(), listShape(getParams(), q, k, kAny),
+        "[B, Hkv, NQ, K]"},
+       {"k_len", getKLen(), {dimOf(q, 0)}, "[B]"},
+       {"q_start", getQStart(), {dimOf(q, 0)}, "[B]"},
+       {"o", getO(), {dimOf(q, 0), dimOf(q, 1), dimOf(q, 2), dimOf(v, 3)},
+        "[B, Hq, Tq, Dv]"},
+       {"lse", getLse(), {dimOf(q, 0), dimOf(q, 1), dimOf(q, 2)},
+        "[B, Hq, Tq]"}});
+}

@@ -1,0 +1,186 @@
+//===- PisaTileOps.cpp - Verifiers of the tile ops --------------*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verifiers.h"
+
+using namespace mlir;
+using namespace mlir::pisa;
+
+static constexpr int64_t kAny = ShapedType::kDynamic;
+
+/// A task belongs to one sequence and one kv head.
+static LogicalResult verifyTask(Operation *op, StringRef name, Value value) {
+  return verifyShape(op, {name, value, {1, 1}, "of one task"});
+}
+
+/// [nq, M, D] rows, [D, Cols] columns, [Cols] bias.
+static LogicalResult verifyColumns(Operation *op, Value columns, Value bias,
+                                   int64_t headDim, int64_t leastColumns) {
+  if (failed(verifyStaticDim(op, "columns", columns, 0)) ||
+      failed(verifyStaticDim(op, "columns", columns, 1)) ||
+      failed(verifyShapes(op, {{"columns", columns, {headDim, kAny}, "[D, Cols]"},
+                               {"bias", bias, {dimOf(columns, 1)}, "[Cols]"}})))
+    return failure();
+  if (dimOf(columns, 1) >= leastColumns)
+    return success();
+  return op->emitOpError() << "expected at least " << leastColumns
+                           << " columns, one for each row of a block, but got "
+                           << dimOf(columns, 1);
+}
+
+LogicalResult PackQueriesOp::verify() {
+  if (failed(verifyDps(*this)) ||
+      failed(verifyPositive(*this, "query_block", getQueryBlock())) ||
+      failed(verifyHeadDim(*this, "q", getQ())) ||
+      failed(verifyStaticDim(*this, "q", getQ(), 1)) ||
+      failed(verifyStaticDim(*this, "packed", getPacked(), 1)))
+    return failure();
+  int64_t rows = getQueryBlock() * dimOf(getQ(), 1);
+  if (dimOf(getPacked(), 1) < rows)
+    return emitOpError() << "expected 'packed' to hold the " << rows
+                         << " rows of a query block, but got "
+                         << dimOf(getPacked(), 1);
+  return verifyShapes(
+      *this, {{"q", getQ(), {1}, "of one sequence"},
+              {"packed", getPacked(),
+               {ceilDivDim(dimOf(getQ(), 2), getQueryBlock()), kAny,
+                dimOf(getQ(), 3)},
+               "[nq, M, D]"}});
+}
+
+LogicalResult PackColumnsOp::verify() {
+  if (failed(verifyDps(*this)) ||
+      failed(verifyPositive(*this, "group", getGroup())) ||
+      failed(verifyPositive(*this, "nodes", getNodes())) ||
+      failed(verifyHeadDim(*this, "source", getSource())) ||
+      failed(verifyTask(*this, "source", getSource())))
+    return failure();
+  return verifyColumns(*this, getColumns(), getBias(), dimOf(getSource(), 3),
+                       getGroup() * getNodes());
+}
+
+LogicalResult PackAtomsOp::verify() {
+  Value k = getK(), atoms = getAtoms();
+  if (failed(verifyDps(*this)) ||
+      failed(verifyPositive(*this, "nodes", getNodes())) ||
+      failed(verifyPositive(*this, "block_size", getBlockSize())) ||
+      failed(verifyHeadDim(*this, "k", k)) || failed(verifyTask(*this, "k", k)) ||
+      failed(verifyStaticDim(*this, "atoms", atoms, 3)) ||
+      failed(verifyShapes(*this,
+                          {{"atoms", atoms, {1, 1, kAny, kAny, dimOf(k, 3)},
+                            "[1, 1, leaves, A, D]"},
+                           {"outlier", getOutlier(), {1, 1, dimOf(atoms, 2)},
+                            "[1, 1, leaves]"}})))
+    return failure();
+  if (getBlockSize() % dimOf(atoms, 3) != 0)
+    return emitOpError() << "expected the number of atoms to divide 'block_size' = "
+                         << getBlockSize() << ", but got " << dimOf(atoms, 3);
+  return verifyColumns(*this, getColumns(), getBias(), dimOf(k, 3),
+                       (dimOf(atoms, 3) + 1) * getNodes());
+}
+
+LogicalResult PackValuesOp::verify() {
+  if (failed(verifyDps(*this)) || failed(verifyHeadDim(*this, "v", getV())) ||
+      failed(verifyTask(*this, "v", getV())) ||
+      failed(verifyStaticDim(*this, "packed", getPacked(), 0)))
+    return failure();
+  return verifyShape(*this,
+                     {"packed", getPacked(), {kAny, dimOf(getV(), 3)}, "[C, Dv]"});
+}
+
+LogicalResult NextBlockOp::verify() {
+  if (failed(verifyPositive(*this, "divisor", getDivisor())))
+    return failure();
+  return verifyStaticDim(*this, "lists", getLists(), 3);
+}
+
+LogicalResult ExpandNodesOp::verify() {
+  Value nodes = getNodes();
+  if (failed(verifyDps(*this)) || failed(verifyTask(*this, "nodes", nodes)) ||
+      failed(verifyStaticDim(*this, "nodes", nodes, 3)))
+    return failure();
+  if (getParams().getCausal() && !getQStart())
+    return emitOpError("expected 'q_start' in causal attention, but got none");
+  return verifyShape(*this, {"children",
+                             getChildren(),
+                             {1, 1, dimOf(nodes, 2),
+                              dimOf(nodes, 3) * getParams().getFanout()},
+                             "[1, 1, nq, g n]"});
+}
+
+LogicalResult ScoreBlockOp::verify() {
+  Value queries = getQueries(), lists = getLists();
+  if (failed(verifyDps(*this)) ||
+      failed(verifyPositive(*this, "query_block", getQueryBlock())) ||
+      failed(verifyPositive(*this, "heads", getHeads())) ||
+      failed(verifyPositive(*this, "group", getGroup())) ||
+      failed(verifyPositive(*this, "nodes", getNodes())) ||
+      failed(verifyPositive(*this, "row_tile", getRowTile())) ||
+      failed(verifyPositive(*this, "column_tile", getColumnTile())) ||
+      failed(verifyStaticDim(*this, "queries", queries, 1)) ||
+      failed(verifyStaticDim(*this, "queries", queries, 2)) ||
+      failed(verifyStaticDim(*this, "lists", lists, 3)) ||
+      failed(verifyTask(*this, "lists", lists)))
+    return failure();
+  if (dimOf(queries, 1) % getRowTile() != 0)
+    return emitOpError() << "expected 'row_tile' to divide the "
+                         << dimOf(queries, 1) << " rows of 'queries', but got "
+                         << getRowTile();
+  if (failed(verifyShape(*this, {"scores", getScores(),
+                                 llvm::to_vector(shaped(lists).getShape()),
+                                 "[1, 1, nq, n]"})))
+    return failure();
+  return verifyColumns(*this, getColumns(), getBias(), dimOf(queries, 2),
+                       getGroup() * getNodes());
+}
+
+LogicalResult AttendBlockOp::verify() {
+  Value queries = getQueries(), acc = getAcc();
+  int64_t nq = dimOf(queries, 0), rows = dimOf(queries, 1);
+  if (failed(verifyDps(*this)) ||
+      failed(verifyPositive(*this, "heads", getHeads())) ||
+      failed(verifyPositive(*this, "row_tile", getRowTile())) ||
+      failed(verifyPositive(*this, "column_tile", getColumnTile())) ||
+      failed(verifyStaticDim(*this, "queries", queries, 1)) ||
+      failed(verifyStaticDim(*this, "queries", queries, 2)) ||
+      failed(verifyStaticDim(*this, "lists", getLists(), 3)) ||
+      failed(verifyTask(*this, "lists", getLists())) ||
+      failed(verifyHeadDim(*this, "values", getValues())))
+    return failure();
+  if (rows % getRowTile() != 0)
+    return emitOpError() << "expected 'row_tile' to divide the " << rows
+                         << " rows of 'queries', but got " << getRowTile();
+  if (getParams().getCausal() && !getQStart())
+    return emitOpError("expected 'q_start' in causal attention, but got none");
+  if (failed(verifyShapes(
+          *this,
+          {{"values", getValues(), {getParams().getBlockSize(), kAny}, "[C, Dv]"},
+           {"acc", acc, {nq, rows, dimOf(getValues(), 1)}, "[nq, M, Dv]"},
+           {"max", getMax(), {nq, rows}, "[nq, M]"},
+           {"sum", getSum(), {nq, rows}, "[nq, M]"}})))
+    return failure();
+  return verifyColumns(*this, getColumns(), getBias(), dimOf(queries, 2),
+                       getParams().getBlockSize());
+}
+
+LogicalResult FinishAttentionOp::verify() {
+  Value acc = getAcc(), o = getO();
+  if (failed(verifyDps(*this)) ||
+      failed(verifyPositive(*this, "query_block", getQueryBlock())) ||
+      failed(verifyHeadDim(*this, "o", o)) ||
+      failed(verifyStaticDim(*this, "o", o, 1)))
+    return failure();
+  return verifyShapes(
+      *this, {{"acc", acc,
+               {ceilDivDim(dimOf(o, 2), getQueryBlock()), kAny, dimOf(o, 3)},
+               "[nq, M, Dv]"},
+              {"max", getMax(), {dimOf(acc, 0), dimOf(acc, 1)}, "[nq, M]"},
+              {"sum", getSum(), {dimOf(acc, 0), dimOf(acc, 1)}, "[nq, M]"},
+              {"o", o, {1}, "of one sequence"},
+              {"lse", getLse(), {1, dimOf(o, 1), dimOf(o, 2)}, "[1, G, T]"}});
+}

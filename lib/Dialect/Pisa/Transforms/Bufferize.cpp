@@ -1,0 +1,64 @@
+//===- Bufferize.cpp - One-shot bufferization as our kernels need it -*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "pisa/Dialect/Pisa/Transforms/Passes.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+namespace mlir::pisa {
+#define GEN_PASS_DEF_PISABUFFERIZEPASS
+#include "pisa/Dialect/Pisa/Transforms/Passes.h.inc"
+} // namespace mlir::pisa
+
+using namespace mlir;
+using namespace mlir::bufferization;
+
+/// A memref of any strides and offset, but unit stride in the last dimension.
+static BufferLikeType getArgumentType(TensorLikeType type, Attribute memorySpace,
+                                      func::FuncOp,
+                                      const BufferizationOptions &) {
+  auto tensorType = cast<RankedTensorType>(type);
+  int64_t rank = tensorType.getRank();
+  SmallVector<int64_t> strides(rank, ShapedType::kDynamic);
+  if (rank > 0)
+    strides.back() = 1;
+  auto layout = StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic,
+                                       strides);
+  return cast<BufferLikeType>(MemRefType::get(tensorType.getShape(),
+                                              tensorType.getElementType(), layout,
+                                              memorySpace));
+}
+
+namespace {
+struct Bufferize : pisa::impl::PisaBufferizePassBase<Bufferize> {
+  void runOnOperation() override {
+    WalkResult unranked = getOperation().walk([](func::FuncOp func) {
+      for (Type type : func.getArgumentTypes())
+        if (isa<UnrankedTensorType>(type)) {
+          func.emitOpError("expected ranked tensor arguments, but got ") << type;
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
+    });
+    if (unranked.wasInterrupted())
+      return signalPassFailure();
+
+    OneShotBufferizationOptions options;
+    options.bufferizeFunctionBoundaries = true;
+    options.functionArgTypeConverterFn = getArgumentType;
+    options.inferFunctionResultLayout = true;
+    BufferizationState state;
+    if (failed(runOneShotModuleBufferize(getOperation(), options, state)))
+      signalPassFailure();
+  }
+};
+} // namespace
