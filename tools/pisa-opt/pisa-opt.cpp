@@ -6,13 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "pisa/Dialect/Pisa/IR/Pisa.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "pisa/Conversion/Passes.h"
+#include "pisa/Dialect/Pisa/Transforms/Passes.h"
+#include "pisa/Pipelines/Dialects.h"
+#include "pisa/Pipelines/Pipelines.h"
+
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::pisa::PisaDialect, mlir::func::FuncDialect>();
+  mlir::pisa::registerDialects(registry);
+  mlir::pisa::registerPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "pisa optimizer driver\n", registry));
 }

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/SymbolTable.h"
 
 namespace mlir::pisa {
 #define GEN_PASS_DEF_PISABUFFERIZEPASS
@@ -38,6 +39,23 @@ static BufferLikeType getArgumentType(TensorLikeType type, Attribute memorySpace
                                               memorySpace));
 }
 
+/// A result that is one of the function's own arguments is in the caller's hands
+/// already; it is dropped.
+static void dropReturnedArguments(func::FuncOp func) {
+  if (func.isExternal() || !func.getBody().hasOneBlock())
+    return;
+  auto returnOp = cast<func::ReturnOp>(func.getBody().front().getTerminator());
+  BitVector dropped(returnOp.getNumOperands());
+  for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
+    while (auto cast = value.getDefiningOp<memref::CastOp>())
+      value = cast.getSource();
+    if (isa<MemRefType>(value.getType()) && isa<BlockArgument>(value))
+      dropped.set(i);
+  }
+  returnOp->eraseOperands(dropped);
+  (void)func.eraseResults(dropped);
+}
+
 namespace {
 struct Bufferize : pisa::impl::PisaBufferizePassBase<Bufferize> {
   void runOnOperation() override {
@@ -58,7 +76,14 @@ struct Bufferize : pisa::impl::PisaBufferizePassBase<Bufferize> {
     options.inferFunctionResultLayout = true;
     BufferizationState state;
     if (failed(runOneShotModuleBufferize(getOperation(), options, state)))
-      signalPassFailure();
+      return signalPassFailure();
+
+    // Callers inside the module would have to be rewritten too.
+    SymbolTableCollection symbols;
+    SymbolUserMap users(symbols, getOperation());
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (users.getUsers(func).empty())
+        dropReturnedArguments(func);
   }
 };
 } // namespace

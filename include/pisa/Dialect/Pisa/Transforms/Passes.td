@@ -92,8 +92,8 @@ def PisaBufferizePass : Pass<"pisa-bufferize", "ModuleOp"> {
   let description = [{
     Upstream's one-shot bufferization of functions, with two choices that its pass
     has no option for: tensor arguments become memrefs of any strides and offset but
-    unit stride in the last dimension (which vector loads rely on), and results are
-    returned in the caller's init buffers.
+    unit stride in the last dimension (which vector loads rely on), and a result
+    that is one of the function's own arguments is dropped.
   }];
   let dependentDialects = ["bufferization::BufferizationDialect",
                            "memref::MemRefDialect"];

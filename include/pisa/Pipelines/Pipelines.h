@@ -1,0 +1,56 @@
+//===- Pipelines.h - The named pipelines ------------------------*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PISA_PIPELINES_PIPELINES_H
+#define PISA_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+#include "llvm/Support/CommandLine.h"
+
+namespace mlir::pisa {
+
+/// Options of `pisa-cpu-pipeline`.
+struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
+  PassOptions::Option<int64_t> vectorBits{
+      *this, "vector-bits",
+      llvm::cl::desc("Width of the target's vector registers: 128, 256 or 512 "
+                     "(default 512)"),
+      llvm::cl::init(512)};
+  PassOptions::Option<bool> checkInputs{
+      *this, "check-inputs",
+      llvm::cl::desc("Report lists of blocks with an entry twice when the code "
+                     "runs (default false)"),
+      llvm::cl::init(false)};
+};
+
+// The levels of the CPU pipeline, one function an arrow of docs/Levels.md.
+
+/// L1 to L1.5: problems into phases.
+void buildPhases(OpPassManager &pm, const CpuPipelineOptions &options);
+/// L1.5 to L2: phases into parallel loops of tile ops.
+void buildTiles(OpPassManager &pm);
+/// L2 to L3: tensors into buffers.
+void buildKernels(OpPassManager &pm);
+/// L3 to LLVM: buffers into vectors, tasks and LLVM.
+void buildCpuCode(OpPassManager &pm);
+
+/// All of them: from problem ops on tensors to the LLVM dialect, with calls into
+/// pisa/Runtime/CpuRuntime.h.
+void buildCpuPipeline(OpPassManager &pm, const CpuPipelineOptions &options);
+
+/// Names of the levels in order, as pisa-verify-level and `--print-ir-after-level`
+/// know them.
+ArrayRef<StringRef> getLevelNames();
+
+/// Makes `pisa-cpu-pipeline` known to pass pipeline parsers.
+void registerPipelines();
+
+} // namespace mlir::pisa
+
+#endif // PISA_PIPELINES_PIPELINES_H

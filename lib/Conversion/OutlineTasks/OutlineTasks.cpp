@@ -1,0 +1,201 @@
+//===- OutlineTasks.cpp - Parallel loops into task functions ----*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "pisa/Conversion/Passes.h"
+
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+namespace mlir::pisa {
+#define GEN_PASS_DEF_PISAOUTLINETASKSPASS
+#include "pisa/Conversion/Passes.h.inc"
+} // namespace mlir::pisa
+
+using namespace mlir;
+
+/// The runtime's entry: see pisa/Runtime/CpuRuntime.h.
+static constexpr StringLiteral kParallelFor = "pisaParallelFor";
+
+namespace {
+
+class Outliner {
+public:
+  explicit Outliner(ModuleOp module)
+      : module(module), converter(module.getContext()) {}
+
+  LogicalResult outline(scf::ForallOp forall) {
+    if (!forall.getOutputs().empty())
+      return forall.emitOpError("expected a bufferized loop to outline, but got "
+                                "shared outputs; run pisa-bufferize");
+    ImplicitLocOpBuilder b(forall.getLoc(), forall);
+
+    // Number of iterations of each dimension, and of all.
+    SmallVector<Value> lower = forall.getLowerBound(b);
+    SmallVector<Value> upper = forall.getUpperBound(b);
+    SmallVector<Value> steps = forall.getStep(b);
+    SmallVector<Value> counts;
+    Value total = arith::ConstantIndexOp::create(b, 1);
+    for (auto [begin, end, step] : llvm::zip(lower, upper, steps)) {
+      Value distance = arith::SubIOp::create(b, end, begin);
+      counts.push_back(arith::CeilDivSIOp::create(b, distance, step));
+      total = arith::MulIOp::create(b, total, counts.back());
+    }
+
+    // Everything the body needs: its captures, and the loop's own bounds.
+    // Constants are cheaper to make again than to pass.
+    llvm::SetVector<Value> captures;
+    getUsedValuesDefinedAbove(forall.getRegion(), captures);
+    for (ArrayRef<Value> bounds : {ArrayRef(lower), ArrayRef(steps),
+                                   ArrayRef(counts)})
+      captures.insert(bounds.begin(), bounds.end());
+    SmallVector<Value> constants, passed;
+    for (Value value : captures)
+      (matchPattern(value, m_Constant()) ? constants : passed).push_back(value);
+
+    SmallVector<Type> fields;
+    for (Value value : passed) {
+      Type type = converter.convertType(value.getType());
+      if (!type)
+        return forall.emitOpError("expected captured values of a type that LLVM "
+                                  "has, but got ")
+               << value.getType();
+      fields.push_back(type);
+    }
+    auto structType = LLVM::LLVMStructType::getLiteral(b.getContext(), fields);
+    func::FuncOp task = buildTask(forall, structType, constants, passed, lower,
+                                  steps, counts);
+
+    // The call: captures go to a struct on the stack of the enclosing function.
+    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+    Value one = LLVM::ConstantOp::create(b, b.getI64Type(),
+                                         b.getI64IntegerAttr(1));
+    Value frame = LLVM::AllocaOp::create(b, pointer, structType, one);
+    for (auto [i, value] : llvm::enumerate(passed)) {
+      Value field = LLVM::GEPOp::create(b, pointer, structType, frame,
+                                        ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+      LLVM::StoreOp::create(b, toLLVM(b, value, fields[i]), field);
+    }
+    declareRuntime();
+    Value function = func::ConstantOp::create(b, task.getFunctionType(),
+                                              task.getSymName());
+    Value address =
+        UnrealizedConversionCastOp::create(b, pointer, function).getResult(0);
+    Value count = arith::IndexCastOp::create(b, b.getI64Type(), total);
+    func::CallOp::create(b, kParallelFor, TypeRange{},
+                         ValueRange{address, frame, count});
+    forall.erase();
+    return success();
+  }
+
+private:
+  static Value toLLVM(ImplicitLocOpBuilder &b, Value value, Type type) {
+    return UnrealizedConversionCastOp::create(b, type, value).getResult(0);
+  }
+
+  func::FuncOp buildTask(scf::ForallOp forall, LLVM::LLVMStructType structType,
+                         ArrayRef<Value> constants, ArrayRef<Value> passed,
+                         ArrayRef<Value> lower, ArrayRef<Value> steps,
+                         ArrayRef<Value> counts) {
+    auto parent = forall->getParentOfType<func::FuncOp>();
+    ImplicitLocOpBuilder b(forall.getLoc(), module.getContext());
+    b.setInsertionPoint(parent);
+    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+    Type i64 = b.getI64Type();
+    std::string name;
+    do
+      name = (parent.getName() + "_task" + Twine(numTasks++)).str();
+    while (module.lookupSymbol(name));
+    auto task = func::FuncOp::create(
+        b, name, b.getFunctionType({pointer, i64, i64}, {}));
+    task.setPrivate();
+    Block *entry = task.addEntryBlock();
+    b.setInsertionPointToStart(entry);
+
+    IRMapping mapping;
+    for (Value value : constants)
+      mapping.map(value, b.clone(*value.getDefiningOp())->getResult(0));
+    for (auto [i, value] : llvm::enumerate(passed)) {
+      Value field = LLVM::GEPOp::create(b, pointer, structType,
+                                        entry->getArgument(0),
+                                        ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+      Value loaded =
+          LLVM::LoadOp::create(b, structType.getBody()[i], field);
+      mapping.map(value, UnrealizedConversionCastOp::create(b, value.getType(),
+                                                            loaded)
+                             .getResult(0));
+    }
+    Value begin =
+        arith::IndexCastOp::create(b, b.getIndexType(), entry->getArgument(1));
+    Value end =
+        arith::IndexCastOp::create(b, b.getIndexType(), entry->getArgument(2));
+    auto loop = scf::ForOp::create(b, begin, end,
+                                   arith::ConstantIndexOp::create(b, 1));
+    func::ReturnOp::create(b);
+
+    // Row-major: the last dimension runs fastest.
+    b.setInsertionPointToStart(loop.getBody());
+    Value rest = loop.getInductionVar();
+    SmallVector<Value> ivs = llvm::to_vector(forall.getInductionVars());
+    for (int64_t i = ivs.size() - 1; i >= 0; --i) {
+      Value count = mapping.lookup(counts[i]);
+      Value position = i == 0 ? rest
+                              : Value(arith::RemUIOp::create(b, rest, count));
+      rest = i == 0 ? rest : Value(arith::DivUIOp::create(b, rest, count));
+      Value scaled =
+          arith::MulIOp::create(b, position, mapping.lookup(steps[i]));
+      mapping.map(ivs[i],
+                  Value(arith::AddIOp::create(b, mapping.lookup(lower[i]),
+                                              scaled)));
+    }
+    for (Operation &op : forall.getBody()->without_terminator())
+      b.clone(op, mapping);
+
+    // Fixed-size stack buffers: once a call, not once an iteration.
+    task.walk([&](memref::AllocaOp alloca) {
+      if (alloca->getNumOperands() == 0)
+        alloca->moveBefore(entry, entry->begin());
+    });
+    return task;
+  }
+
+  void declareRuntime() {
+    if (module.lookupSymbol(kParallelFor))
+      return;
+    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+    auto type =
+        b.getFunctionType({pointer, pointer, b.getI64Type()}, TypeRange{});
+    func::FuncOp::create(b, module.getLoc(), kParallelFor, type).setPrivate();
+  }
+
+  ModuleOp module;
+  LLVMTypeConverter converter;
+  unsigned numTasks = 0;
+};
+
+struct OutlineTasks : pisa::impl::PisaOutlineTasksPassBase<OutlineTasks> {
+  void runOnOperation() override {
+    SmallVector<scf::ForallOp> loops;
+    getOperation().walk([&](scf::ForallOp loop) { loops.push_back(loop); });
+    Outliner outliner(getOperation());
+    for (scf::ForallOp loop : loops) {
+      if (failed(outliner.outline(loop)))
+        return signalPassFailure();
+      ++numTasks;
+    }
+  }
+};
+} // namespace
