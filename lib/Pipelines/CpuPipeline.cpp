@@ -37,6 +37,7 @@ static void cleanUp(OpPassManager &pm) {
 }
 
 void pisa::buildPhases(OpPassManager &pm, const CpuPipelineOptions &options) {
+  verifyLevel(pm, "problem");
   PisaSetLoweringConfigPassOptions config;
   config.vectorBits = options.vectorBits;
   pm.addPass(createPisaSetLoweringConfigPass(config));

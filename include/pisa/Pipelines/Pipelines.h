@@ -44,8 +44,7 @@ void buildCpuCode(OpPassManager &pm);
 /// pisa/Runtime/CpuRuntime.h.
 void buildCpuPipeline(OpPassManager &pm, const CpuPipelineOptions &options);
 
-/// Names of the levels in order, as pisa-verify-level and `--print-ir-after-level`
-/// know them.
+/// Names of the levels in order, as pisa-verify-level knows them.
 ArrayRef<StringRef> getLevelNames();
 
 /// Makes `pisa-cpu-pipeline` known to pass pipeline parsers.

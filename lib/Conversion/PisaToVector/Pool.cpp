@@ -152,7 +152,15 @@ struct PoolNodes : OpRewritePattern<PoolNodesOp> {
              e.loop(zero, n, 1, [&](Value i) {
                Value row = e.add(offset, i);
                e.when(
-                   isLeaf, [] {},
+                   isLeaf,
+                   [&] {
+                     for (Piece piece : pieces)
+                       e.storeVector(
+                           e.loadVector(op.getLeafSums(),
+                                        rowIndices(e, i, piece.offset),
+                                        piece.width),
+                           sums, rowIndices(e, row, piece.offset));
+                   },
                    [&] {
                      sumChildren(e, sums, pieces, row, state[3], e.mul(i, g),
                                  e.min(e.mul(e.add(i, one), g),

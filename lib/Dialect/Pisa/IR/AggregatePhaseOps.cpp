@@ -184,9 +184,12 @@ FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
   };
 
   // Node 0 of the top level is the root, and every query keeps it.
-  Value root = t.filled(sizesOfWidth(1), b.getI32IntegerAttr(0));
   Value none = t.filled(listSizes, b.getI32IntegerAttr(-1));
   SmallVector<OpFoldResult> zeros(4, t.attr(0)), ones(4, t.attr(1));
+  Value first = tensor::ExtractSliceOp::create(b, loc, none, zeros,
+                                               sizesOfWidth(1), ones);
+  Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  Value root = linalg::FillOp::create(b, loc, zero, first).getResult(0);
   Value kept = tensor::InsertSliceOp::create(b, loc, root, none, zeros,
                                              sizesOfWidth(1), ones);
 

@@ -92,16 +92,11 @@ FailureOr<SmallVector<Value>> BuildPyramidOp::decomposeOperation(OpBuilder &b) {
   Location loc = getLoc();
   Value k = getK();
 
-  // The sums of all nodes in float32; the leaves' rows come first.
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, getPyramid());
   Value sums = p.empty(sizes, b.getF32Type());
-  SmallVector<OpFoldResult> leafSizes = sizes;
-  leafSizes[2] = p.ceilDiv(tensor::getMixedSize(b, loc, k, 2),
-                           getParams().getBlockSize());
-  SmallVector<OpFoldResult> zeros(4, b.getIndexAttr(0));
-  SmallVector<OpFoldResult> ones(4, b.getIndexAttr(1));
-  Value leafSums =
-      tensor::ExtractSliceOp::create(b, loc, sums, zeros, leafSizes, ones);
+  sizes[2] = p.ceilDiv(tensor::getMixedSize(b, loc, k, 2),
+                       getParams().getBlockSize());
+  Value leafSums = p.empty(sizes, b.getF32Type());
 
   SmallVector<Type> leafTypes = {leafSums.getType()};
   if (getAtoms())
@@ -109,13 +104,12 @@ FailureOr<SmallVector<Value>> BuildPyramidOp::decomposeOperation(OpBuilder &b) {
   auto leaves = p.create<PoolLeavesOp>(leafTypes, getParams(), k, getKLen(),
                                        p.index(0), leafSums, getAtoms(),
                                        getOutlier());
-  sums = tensor::InsertSliceOp::create(b, loc, leaves.getResult(0), sums, zeros,
-                                       leafSizes, ones);
 
   SmallVector<Type> nodeTypes = {sums.getType(), getPyramid().getType()};
   if (getOpenSums())
     nodeTypes.push_back(getOpenSums().getType());
-  auto nodes = p.create<PoolNodesOp>(nodeTypes, getParams(), k, getKLen(), sums,
+  auto nodes = p.create<PoolNodesOp>(nodeTypes, getParams(), k,
+                                     leaves.getResult(0), getKLen(), sums,
                                      getPyramid(), getOpenSums());
 
   // In the order of the inits: pyramid, open_sums, atoms, outlier.

@@ -73,6 +73,8 @@ LogicalResult PoolNodesOp::verify() {
   return verifyShapes(
       *this,
       {{"k_len", getKLen(), {dimOf(k, 0)}, "[B]"},
+       {"leaf_sums", getLeafSums(), {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
+        "[B, Hkv, leaves, D]"},
        {"sums", sums, {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
         "[B, Hkv, nodes, D]"},
        {"pyramid",

@@ -45,8 +45,6 @@ bool hasTensors(Operation *op) {
          llvm::any_of(op->getResultTypes(), isTensor);
 }
 
-bool isTask(Operation *op) { return op->getParentOfType<scf::ForallOp>(); }
-
 void setLegal(ConversionTarget &target, Level level) {
   target.addLegalOp<ModuleOp>();
   if (level == Level::LLVM) {
@@ -77,11 +75,11 @@ void setLegal(ConversionTarget &target, Level level) {
                       CheckIndicesOp>();
     return;
   case Level::Tile:
-    target.addLegalOp<CheckIndicesOp>();
-    target.addDynamicallyLegalOp<
-        PoolLeavesOp, PoolNodesOp, SelectTopkOp, PackQueriesOp, PackColumnsOp,
-        PackAtomsOp, PackValuesOp, NextBlockOp, ExpandNodesOp, ScoreBlockOp,
-        AttendBlockOp, FinishAttentionOp>(isTask);
+    // Not necessarily inside a loop: one of a single iteration folds away.
+    target.addLegalOp<PoolLeavesOp, PoolNodesOp, SelectTopkOp, CheckIndicesOp,
+                      PackQueriesOp, PackColumnsOp, PackAtomsOp, PackValuesOp,
+                      NextBlockOp, ExpandNodesOp, ScoreBlockOp, AttendBlockOp,
+                      FinishAttentionOp>();
     return;
   default:
     llvm_unreachable("handled above");

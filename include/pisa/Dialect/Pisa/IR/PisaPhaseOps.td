@@ -135,43 +135,40 @@ def Pisa_PoolLeavesOp : Pisa_PhaseOp<"pool_leaves", 3,
   }];
 }
 
-def Pisa_PoolNodesOp : Pisa_PhaseOp<"pool_nodes", 2,
-    ["KeyValue", "Batch", "KeyValue", "KeyValue", "KeyValue"]> {
+def Pisa_PoolNodesOp : Pisa_PhaseOp<"pool_nodes", 3,
+    ["KeyValue", "KeyValue", "Batch", "KeyValue", "KeyValue", "KeyValue"]> {
   let summary = "sum the levels above the leaves and write all summaries";
   let description = [{
-    Iteration space: (B, Hkv). Reads the leaf sums in the first rows of `sums`,
-    writes the sums of the levels above behind them (the rows of `sums` are those
-    of the packed pyramid; this init is read), and each node's summary
-    sum / count, rounded once, to `pyramid`. `open_sums`: see `build_pyramid`; it
-    needs `k`, whose capacity alone is used otherwise.
+    Iteration space: (B, Hkv). From the leaf sums, the sums of the levels above, and
+    each node's summary sum / count, rounded once, to `pyramid`. `sums` is scratch
+    for all of them, in the rows of the packed pyramid. `open_sums`: see
+    `build_pyramid`. `k` gives the capacity; its keys are not read.
 
     Example:
 
     ```mlir
-    func.func @pool(%k: tensor<1x2x256x64xbf16>, %n: tensor<1xi32>,
-                    %sums: tensor<1x2x7x64xf32>, %init: tensor<1x2x7x64xbf16>)
-        -> (tensor<1x2x7x64xf32>, tensor<1x2x7x64xbf16>) {
+    func.func @pool(%k: tensor<1x2x256x64xbf16>, %leaves: tensor<1x2x4x64xf32>,
+                    %n: tensor<1xi32>, %sums: tensor<1x2x7x64xf32>,
+                    %init: tensor<1x2x7x64xbf16>) -> tensor<1x2x7x64xbf16> {
       %0:2 = pisa.pool_nodes #pisa.params<topk = 4>
-               ins(%k : tensor<1x2x256x64xbf16>) k_len(%n : tensor<1xi32>)
+               ins(%k, %leaves : tensor<1x2x256x64xbf16>, tensor<1x2x4x64xf32>)
+               k_len(%n : tensor<1xi32>)
                outs(%sums, %init : tensor<1x2x7x64xf32>, tensor<1x2x7x64xbf16>)
                -> tensor<1x2x7x64xf32>, tensor<1x2x7x64xbf16>
-      return %0#0, %0#1 : tensor<1x2x7x64xf32>, tensor<1x2x7x64xbf16>
+      return %0#1 : tensor<1x2x7x64xbf16>
     }
     ```
   }];
   let arguments = (ins
-    Pisa_ParamsAttr:$params, Pisa_Heads:$k, Pisa_I32x1:$k_len,
+    Pisa_ParamsAttr:$params, Pisa_Heads:$k, Pisa_F32x4:$leaf_sums,
+    Pisa_I32x1:$k_len,
     Pisa_F32x4:$sums, Pisa_Heads:$pyramid, Optional<Pisa_F32x4>:$open_sums);
   let assemblyFormat = [{
-    $params `ins` `(` $k `:` type($k) `)` `k_len` `(` $k_len `:` type($k_len) `)`
+    $params `ins` `(` $k `,` $leaf_sums `:` type($k) `,` type($leaf_sums) `)`
+    `k_len` `(` $k_len `:` type($k_len) `)`
     `outs` `(` $sums `,` $pyramid `:` type($sums) `,` type($pyramid) `)`
     (`open_sums` `(` $open_sums^ `:` type($open_sums) `)`)?
     attr-dict (`->` type($results)^)?
-  }];
-  let extraClassDeclaration = dpsDeclaration # kindsDeclaration # [{
-    bool readsInit(::mlir::OpOperand &init) {
-      return init.get() == getSums();
-    }
   }];
 }
 

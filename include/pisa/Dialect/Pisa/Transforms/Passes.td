@@ -62,10 +62,10 @@ def PisaDecomposePass : Pass<"pisa-decompose"> {
 def PisaTileAndFusePass : Pass<"pisa-tile-and-fuse"> {
   let summary = "Phases into parallel loops over tiles";
   let description = [{
-    Tiles each phase that no other phase consumes into an `scf.forall` over its
-    iteration space, one sequence and kv head and `query_tile` queries (or
-    `leaf_tile` leaves) at a time, and fuses the phases that produce its lists into
-    it, so that lists and scores of candidates exist for one tile at a time: memory
+    Tiles phases into `scf.forall` loops over their iteration spaces, one sequence
+    and kv head and `query_tile` queries (or `leaf_tile` leaves) at a time. A phase
+    whose lists or scores are consumed by `score_blocks`, `prescore_blocks` or
+    `select_topk` is fused into the loop of its consumer instead, so that lists and scores of candidates exist for one tile at a time: memory
     stays linear in the pyramid.
   }];
   let dependentDialects = ["affine::AffineDialect", "arith::ArithDialect",

@@ -1,0 +1,104 @@
+//===- OpProblem.h - One problem: its module, its buffers, its answers -*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PISA_HARNESS_OPPROBLEM_H
+#define PISA_HARNESS_OPPROBLEM_H
+
+#include "pisa/Harness/Compile.h"
+#include "pisa/Oracle/Oracle.h"
+#include "pisa/Support/Npy.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <string>
+
+namespace pisa {
+
+/// A problem as the runner and the tests state it.
+struct OpProblem {
+  oracle::Problem shape;
+  npy::Array::Type dtype = npy::Array::Type::F32; ///< F32, F16 or BF16
+  /// Storage of summaries; absent: dtype.
+  std::optional<npy::Array::Type> summaryDtype;
+  bool wantScores = false;
+  bool wantOpenSums = false;
+
+  npy::Array::Type getSummaryType() const {
+    return summaryDtype.value_or(dtype);
+  }
+  bool usesAtoms() const { return shape.params.rerank.has_value(); }
+  int64_t numNodes() const;
+  int64_t numLevels() const;
+};
+
+/// Everything that the problem's functions read and write, contiguous, in the
+/// layouts of docs/Spec.md.
+struct OpBuffers {
+  npy::Array q, k, v;
+  npy::Array kLen, qStart;
+  npy::Array pyramid, openSums, atoms, outlier;
+  npy::Array indices, count, scores;
+  npy::Array out, lse;
+};
+
+/// Independent normal values, rounded to `type`; the same on every machine.
+npy::Array randomNormal(uint64_t seed, std::vector<int64_t> shape,
+                        npy::Array::Type type);
+
+/// Normal random q, k, v rounded to the problem's type; the slack of k and v past
+/// each length holds NaN.
+void fillRandom(const OpProblem &problem, uint64_t seed, OpBuffers &buffers);
+/// Lengths from the problem; outputs of the right shapes, filled with NaN.
+void allocateOutputs(const OpProblem &problem, OpBuffers &buffers);
+
+/// A module with the functions @build_pyramid, @route and @attention of the problem,
+/// dynamic in B, Tq and Tk; `listWidth` entries a list in @attention.
+std::string printModule(const OpProblem &problem, int64_t listWidth);
+
+/// The compiled functions of a problem. They serve any B, Tq, Tk.
+class OpCode {
+public:
+  static llvm::Expected<std::unique_ptr<OpCode>>
+  compile(mlir::MLIRContext &context, const OpProblem &problem, int64_t listWidth,
+          const CompileOptions &options);
+
+  llvm::Error buildPyramid(const OpProblem &problem, OpBuffers &buffers,
+                           Invocation &invocation);
+  llvm::Error route(const OpProblem &problem, OpBuffers &buffers,
+                    Invocation &invocation);
+  llvm::Error attention(const OpProblem &problem, OpBuffers &buffers,
+                        Invocation &invocation);
+
+private:
+  std::unique_ptr<CpuModule> module;
+};
+
+/// What a comparison with the oracle found.
+struct Verdict {
+  bool good = true;
+  std::string text; ///< one line, without its end
+};
+
+Verdict verifyPyramid(const OpProblem &problem, const OpBuffers &buffers);
+Verdict verifyRoute(const OpProblem &problem, const OpBuffers &buffers,
+                    double relTol = 1e-5);
+Verdict verifyAttention(const OpProblem &problem, const OpBuffers &buffers);
+
+/// Fills the outputs from the float64 oracle.
+void referencePyramid(const OpProblem &problem, OpBuffers &buffers);
+void referenceRoute(const OpProblem &problem, OpBuffers &buffers);
+void referenceAttention(const OpProblem &problem, OpBuffers &buffers);
+
+/// Query-key pairs that attention computes: visible keys of the listed blocks,
+/// summed over all query heads.
+int64_t countPairs(const OpProblem &problem, const OpBuffers &buffers);
+
+} // namespace pisa
+
+#endif // PISA_HARNESS_OPPROBLEM_H

@@ -1,0 +1,57 @@
+//===- Compile.cpp - Running the CPU pipeline level by level ----*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "pisa/Harness/Compile.h"
+
+#include "pisa/Pipelines/Pipelines.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+
+using mlir::OpPassManager;
+using mlir::PassManager;
+
+llvm::Expected<std::unique_ptr<pisa::CpuModule>>
+pisa::compileForCpu(mlir::ModuleOp module, const CompileOptions &options) {
+  auto target = CpuTarget::get(options.cpu);
+  if (!target)
+    return target.takeError();
+  mlir::pisa::CpuPipelineOptions pipeline;
+  pipeline.vectorBits = target->vectorBits;
+  pipeline.checkInputs = options.checkInputs;
+
+  auto print = [&](llvm::StringRef level) {
+    if (!options.printTo || !options.printAfter.contains(level))
+      return;
+    *options.printTo << "// -----// level " << level << " //----- //\n";
+    module.print(*options.printTo);
+    *options.printTo << "\n";
+  };
+  auto run = [&](llvm::StringRef level,
+                 llvm::function_ref<void(OpPassManager &)> build) -> llvm::Error {
+    PassManager pm(module.getContext());
+    build(pm);
+    if (failed(pm.run(module)))
+      return llvm::createStringError("lowering to level '" + level + "' failed");
+    print(level);
+    return llvm::Error::success();
+  };
+
+  print("problem");
+  if (auto error = run("phase", [&](OpPassManager &pm) {
+        mlir::pisa::buildPhases(pm, pipeline);
+      }))
+    return error;
+  if (auto error = run("tile", mlir::pisa::buildTiles))
+    return error;
+  if (auto error = run("kernel", mlir::pisa::buildKernels))
+    return error;
+  if (auto error = run("llvm", mlir::pisa::buildCpuCode))
+    return error;
+  return CpuModule::compile(module, *target);
+}

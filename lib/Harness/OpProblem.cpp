@@ -1,0 +1,344 @@
+//===- OpProblem.cpp - One problem's module, buffers and calls --*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "pisa/Harness/OpProblem.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+
+using namespace pisa;
+using npy::Array;
+
+int64_t OpProblem::numNodes() const {
+  return oracle::PyramidLayout(shape.keyLength, shape.params.blockSize,
+                               shape.params.fanout)
+      .numNodes;
+}
+int64_t OpProblem::numLevels() const {
+  return oracle::PyramidLayout(shape.keyLength, shape.params.blockSize,
+                               shape.params.fanout)
+      .numLevels();
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+/// An array whose bytes are all ones: NaN in every float type, -1 in integers.
+static Array poisoned(Array::Type type, std::vector<int64_t> shape) {
+  Array array;
+  array.type = type;
+  array.shape = std::move(shape);
+  array.data.assign(array.numElements() * npy::elementSize(type), 0xff);
+  return array;
+}
+
+namespace {
+/// splitmix64, and normal numbers from it by Box-Muller: the standard library's
+/// distributions differ between implementations.
+class Random {
+public:
+  explicit Random(uint64_t seed) : state(seed) {}
+  double normal() {
+    double u = (next() + 1) * 0x1p-53, w = next() * 0x1p-53;
+    return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * w);
+  }
+
+private:
+  double next() {
+    uint64_t z = (state += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return static_cast<double>((z ^ (z >> 31)) >> 11);
+  }
+  uint64_t state;
+};
+} // namespace
+
+Array pisa::randomNormal(uint64_t seed, std::vector<int64_t> shape,
+                         Array::Type type) {
+  Random random(seed);
+  Array sizes;
+  sizes.shape = shape;
+  std::vector<double> values(sizes.numElements());
+  for (double &value : values)
+    value = random.normal();
+  return npy::fromDoubles(values, shape, type);
+}
+
+/// NaN in the rows of [B, H, T, D] at and past each length.
+static void poisonSlack(Array &array, const std::vector<int32_t> &lengths) {
+  int64_t heads = array.shape[1], rows = array.shape[2];
+  int64_t bytes = array.shape[3] * npy::elementSize(array.type);
+  for (int64_t b = 0; b < array.shape[0]; ++b)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t t = lengths[b]; t < rows; ++t)
+        std::fill_n(array.data.begin() + ((b * heads + h) * rows + t) * bytes,
+                    bytes, 0xff);
+}
+
+static Array intArray(const std::vector<int32_t> &values) {
+  Array array;
+  array.type = Array::Type::I32;
+  array.shape = {static_cast<int64_t>(values.size())};
+  const auto *bytes = reinterpret_cast<const uint8_t *>(values.data());
+  array.data.assign(bytes, bytes + values.size() * sizeof(int32_t));
+  return array;
+}
+
+void pisa::fillRandom(const OpProblem &problem, uint64_t seed,
+                      OpBuffers &buffers) {
+  const oracle::Problem &s = problem.shape;
+  buffers.q = randomNormal(3 * seed, {s.batch, s.heads, s.queryLength, s.headDim},
+                           problem.dtype);
+  buffers.k = randomNormal(3 * seed + 1,
+                           {s.batch, s.kvHeads, s.keyLength, s.headDim},
+                           problem.dtype);
+  buffers.v = randomNormal(3 * seed + 2,
+                           {s.batch, s.kvHeads, s.keyLength, s.valueDim},
+                           problem.dtype);
+  poisonSlack(buffers.k, s.kLen);
+  poisonSlack(buffers.v, s.kLen);
+}
+
+void pisa::allocateOutputs(const OpProblem &problem, OpBuffers &buffers) {
+  const oracle::Problem &s = problem.shape;
+  int64_t leaves = s.numLeaves(), queryBlocks = s.numQueryBlocks();
+  Array::Type summary = problem.getSummaryType();
+  buffers.kLen = intArray(s.kLen);
+  if (s.qStart)
+    buffers.qStart = intArray(*s.qStart);
+  buffers.pyramid =
+      poisoned(summary, {s.batch, s.kvHeads, problem.numNodes(), s.headDim});
+  buffers.openSums = poisoned(Array::Type::F32, {s.batch, s.kvHeads,
+                                                 problem.numLevels(), s.headDim});
+  buffers.atoms = poisoned(
+      summary, {s.batch, s.kvHeads, leaves, s.params.leafAtoms, s.headDim});
+  buffers.outlier = poisoned(Array::Type::I32, {s.batch, s.kvHeads, leaves});
+  if (buffers.indices.data.empty())
+    buffers.indices = poisoned(
+        Array::Type::I32, {s.batch, s.kvHeads, queryBlocks, s.params.topk});
+  buffers.count = poisoned(Array::Type::I32, {s.batch, s.kvHeads, queryBlocks});
+  buffers.scores = poisoned(
+      Array::Type::F32, {s.batch, s.kvHeads, queryBlocks, s.params.topk});
+  buffers.out =
+      poisoned(problem.dtype, {s.batch, s.heads, s.queryLength, s.valueDim});
+  buffers.lse = poisoned(Array::Type::F32, {s.batch, s.heads, s.queryLength});
+}
+
+//===----------------------------------------------------------------------===//
+// Module
+//===----------------------------------------------------------------------===//
+
+static std::string printParams(const OpProblem &problem) {
+  const oracle::Params &p = problem.shape.params;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "#pisa.params<block_size = " << p.blockSize << ", fanout = " << p.fanout
+     << ", topk = " << p.topk;
+  if (p.beam)
+    os << ", beam = " << *p.beam;
+  if (p.rerank)
+    os << ", rerank = " << *p.rerank;
+  os << ", leaf_atoms = " << p.leafAtoms << ", query_block = " << p.queryBlock
+     << ", sink_blocks = " << p.sinkBlocks << ", local_blocks = " << p.localBlocks
+     << ", causal = " << (p.causal ? "true" : "false");
+  if (problem.summaryDtype)
+    os << ", summary_dtype = " << npy::typeName(*problem.summaryDtype);
+  os << ">";
+  return text;
+}
+
+namespace {
+/// Collects a function's arguments as it prints their uses.
+class FunctionPrinter {
+public:
+  /// Declares an argument and returns "%name : type".
+  std::string use(const std::string &name, const std::string &type) {
+    declare(name, type);
+    return "%" + name + " : " + type;
+  }
+  void declare(const std::string &name, const std::string &type) {
+    arguments += (arguments.empty() ? "%" : ", %") + name + ": " + type;
+  }
+  void result(const std::string &type) {
+    results += (results.empty() ? "" : ", ") + type;
+    ++numResults;
+  }
+  std::string print(const std::string &name, const std::string &op) const {
+    std::string values;
+    for (int i = 0; i < numResults; ++i)
+      values += (i ? ", %0#" : "%0#") + std::to_string(i);
+    return "func.func @" + name + "(" + arguments + ") -> (" + results + ") {\n" +
+           "  %0:" + std::to_string(numResults) + " = " + op + " -> " + results +
+           "\n  return " + values + " : " + results + "\n}\n";
+  }
+
+private:
+  std::string arguments, results;
+  int numResults = 0;
+};
+} // namespace
+
+std::string pisa::printModule(const OpProblem &problem, int64_t listWidth) {
+  const oracle::Problem &s = problem.shape;
+  std::string params = printParams(problem);
+  std::string element = npy::typeName(problem.dtype);
+  std::string summary = npy::typeName(problem.getSummaryType());
+  auto tensor = [](std::initializer_list<int64_t> shape, const std::string &type) {
+    std::string text = "tensor<";
+    for (int64_t size : shape)
+      text += (size < 0 ? "?" : std::to_string(size)) + "x";
+    return text + type + ">";
+  };
+  std::string qType = tensor({-1, s.heads, -1, s.headDim}, element);
+  std::string kType = tensor({-1, s.kvHeads, -1, s.headDim}, element);
+  std::string vType = tensor({-1, s.kvHeads, -1, s.valueDim}, element);
+  std::string oType = tensor({-1, s.heads, -1, s.valueDim}, element);
+  std::string pyramidType = tensor({-1, s.kvHeads, -1, s.headDim}, summary);
+  std::string atomsType =
+      tensor({-1, s.kvHeads, -1, s.params.leafAtoms, s.headDim}, summary);
+  std::string outlierType = tensor({-1, s.kvHeads, -1}, "i32");
+  std::string perBatch = tensor({-1}, "i32");
+
+  std::string text;
+  {
+    FunctionPrinter f;
+    std::string op = "pisa.build_pyramid " + params + " ins(" + f.use("k", kType) +
+                     ") k_len(" + f.use("k_len", perBatch) + ") outs(" +
+                     f.use("pyramid", pyramidType) + ")";
+    f.result(pyramidType);
+    if (problem.wantOpenSums) {
+      std::string type = tensor({-1, s.kvHeads, -1, s.headDim}, "f32");
+      op += " open_sums(" + f.use("open_sums", type) + ")";
+      f.result(type);
+    }
+    if (problem.usesAtoms()) {
+      op += " atoms(" + f.use("atoms", atomsType) + ") outlier(" +
+            f.use("outlier", outlierType) + ")";
+      f.result(atomsType);
+      f.result(outlierType);
+    }
+    text += f.print("build_pyramid", op);
+  }
+  auto positions = [&](FunctionPrinter &f) {
+    std::string op = " k_len(" + f.use("k_len", perBatch) + ")";
+    if (s.qStart)
+      op += " q_start(" + f.use("q_start", perBatch) + ")";
+    f.declare("scale", "f32");
+    return op + " scale(%scale)";
+  };
+  {
+    FunctionPrinter f;
+    f.declare("q", qType);
+    f.declare("k", kType);
+    f.declare("pyramid", pyramidType);
+    std::string op = "pisa.route " + params + " ins(%q, %k, %pyramid : " + qType +
+                     ", " + kType + ", " + pyramidType + ")";
+    if (problem.usesAtoms()) {
+      f.declare("atoms", atomsType);
+      f.declare("outlier", outlierType);
+      op += " atoms(%atoms, %outlier : " + atomsType + ", " + outlierType + ")";
+    }
+    op += positions(f);
+    std::string list = tensor({-1, s.kvHeads, -1, s.params.topk}, "i32");
+    std::string countType = tensor({-1, s.kvHeads, -1}, "i32");
+    op += " outs(" + f.use("indices", list) + ") count(" +
+          f.use("count", countType) + ")";
+    f.result(list);
+    f.result(countType);
+    if (problem.wantScores) {
+      std::string scores = tensor({-1, s.kvHeads, -1, s.params.topk}, "f32");
+      op += " scores(" + f.use("scores", scores) + ")";
+      f.result(scores);
+    }
+    text += f.print("route", op);
+  }
+  {
+    FunctionPrinter f;
+    std::string list = tensor({-1, s.kvHeads, -1, listWidth}, "i32");
+    f.declare("q", qType);
+    f.declare("k", kType);
+    f.declare("v", vType);
+    f.declare("indices", list);
+    std::string op = "pisa.attention " + params +
+                     " ins(%q, %k, %v, %indices : " + qType + ", " + kType + ", " +
+                     vType + ", " + list + ")" + positions(f);
+    std::string lseType = tensor({-1, s.heads, -1}, "f32");
+    op += " outs(" + f.use("o", oType) + ") lse(" + f.use("lse", lseType) + ")";
+    f.result(oType);
+    f.result(lseType);
+    text += f.print("attention", op);
+  }
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<std::unique_ptr<OpCode>>
+OpCode::compile(mlir::MLIRContext &context, const OpProblem &problem,
+                int64_t listWidth, const CompileOptions &options) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(
+      printModule(problem, listWidth), &context);
+  if (!module)
+    return llvm::createStringError("the problem is not valid");
+  auto compiled = compileForCpu(*module, options);
+  if (!compiled)
+    return compiled.takeError();
+  std::unique_ptr<OpCode> code(new OpCode());
+  code->module = std::move(*compiled);
+  return code;
+}
+
+static CpuArgument argument(Array &array) {
+  return CpuArgument::array(array.data.data(), array.shape);
+}
+
+llvm::Error OpCode::buildPyramid(const OpProblem &problem, OpBuffers &b,
+                                 Invocation &invocation) {
+  llvm::SmallVector<CpuArgument> arguments = {
+      argument(b.k), argument(b.kLen), argument(b.pyramid)};
+  if (problem.wantOpenSums)
+    arguments.push_back(argument(b.openSums));
+  if (problem.usesAtoms())
+    arguments.append({argument(b.atoms), argument(b.outlier)});
+  return module->call("build_pyramid", arguments, invocation);
+}
+
+llvm::Error OpCode::route(const OpProblem &problem, OpBuffers &b,
+                          Invocation &invocation) {
+  llvm::SmallVector<CpuArgument> arguments = {argument(b.q), argument(b.k),
+                                              argument(b.pyramid)};
+  if (problem.usesAtoms())
+    arguments.append({argument(b.atoms), argument(b.outlier)});
+  arguments.push_back(argument(b.kLen));
+  if (problem.shape.qStart)
+    arguments.push_back(argument(b.qStart));
+  arguments.push_back(CpuArgument::scalar(problem.shape.scale));
+  arguments.append({argument(b.indices), argument(b.count)});
+  if (problem.wantScores)
+    arguments.push_back(argument(b.scores));
+  return module->call("route", arguments, invocation);
+}
+
+llvm::Error OpCode::attention(const OpProblem &problem, OpBuffers &b,
+                              Invocation &invocation) {
+  llvm::SmallVector<CpuArgument> arguments = {argument(b.q), argument(b.k),
+                                              argument(b.v), argument(b.indices),
+                                              argument(b.kLen)};
+  if (problem.shape.qStart)
+    arguments.push_back(argument(b.qStart));
+  arguments.push_back(CpuArgument::scalar(problem.shape.scale));
+  arguments.append({argument(b.out), argument(b.lse)});
+  return module->call("attention", arguments, invocation);
+}

@@ -1,0 +1,8 @@
+// RUN: pisa-opt %s -pisa-verify-level=level=kernels -verify-diagnostics -split-input-file
+
+// A level that does not exist.
+
+// an unknown level
+// expected-error @below {{expected 'level' to be problem, phase, tile, kernel or llvm, but got 'kernels'}}
+module {
+}

@@ -1,0 +1,8 @@
+// RUN: pisa-opt %s -pisa-verify-level -verify-diagnostics -split-input-file
+
+// The level has to be named.
+
+// no level
+// expected-error @below {{expected 'level' to be problem, phase, tile, kernel or llvm, but got ''}}
+module {
+}

@@ -1,0 +1,251 @@
+//===- FileMode.cpp - Running a function of a .mlir file --------*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstring>
+
+using namespace pisa;
+using namespace pisa::runner;
+using npy::Array;
+
+/// The array type of a tensor element type, if arrays have it.
+static std::optional<Array::Type> arrayType(mlir::Type type) {
+  if (type.isF32())
+    return Array::Type::F32;
+  if (type.isF16())
+    return Array::Type::F16;
+  if (type.isBF16())
+    return Array::Type::BF16;
+  if (type.isF64())
+    return Array::Type::F64;
+  if (type.isInteger(32))
+    return Array::Type::I32;
+  if (type.isInteger(64))
+    return Array::Type::I64;
+  return std::nullopt;
+}
+
+static std::string printType(mlir::Type type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  type.print(os);
+  return text;
+}
+
+/// The argument whose buffer holds a returned tensor: follows destinations.
+static std::optional<unsigned> getOutputArgument(mlir::Value value) {
+  while (true) {
+    if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value))
+      return argument.getArgNumber();
+    auto result = llvm::cast<mlir::OpResult>(value);
+    auto dpsOp =
+        llvm::dyn_cast<mlir::DestinationStyleOpInterface>(result.getOwner());
+    if (!dpsOp)
+      return std::nullopt;
+    value = dpsOp.getTiedOpOperand(result)->get();
+  }
+}
+
+static llvm::Expected<mlir::func::FuncOp> findFunction(mlir::ModuleOp module,
+                                                       llvm::StringRef entry) {
+  std::vector<std::string> names;
+  mlir::func::FuncOp found;
+  for (auto func : module.getOps<mlir::func::FuncOp>()) {
+    if (func.isExternal())
+      continue;
+    names.push_back(func.getName().str());
+    if (entry.empty() || func.getName() == entry)
+      found = func;
+  }
+  if (names.empty())
+    return llvm::createStringError("expected a function in the file, but got none");
+  if (!found || (entry.empty() && names.size() > 1))
+    return llvm::createStringError(
+        "expected --entry to be one of " + llvm::join(names, ", ") +
+        (entry.empty() ? ", but got none" : ", but got '" + entry.str() + "'"));
+  return found;
+}
+
+/// The value of one argument: a number, or an array made from a file, a number or
+/// the seed.
+static llvm::Expected<CpuArgument>
+getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
+            std::vector<std::unique_ptr<Array>> &arrays) {
+  std::string name = "arg" + std::to_string(i);
+  auto it = options.inputs.find(name);
+  std::string value = it == options.inputs.end() ? "" : it->second;
+
+  auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
+  if (!tensor) {
+    CpuArgument argument;
+    double number;
+    if (value.empty() || llvm::StringRef(value).getAsDouble(number))
+      return llvm::createStringError("argument " + name + " (" + printType(type) +
+                                     "): expected a number, but got '" + value +
+                                     "'; give --inputs=" + name + "=...");
+    if (type.isF32())
+      return CpuArgument::scalar(static_cast<float>(number));
+    if (type.isInteger(32)) {
+      argument.kind = CpuArgument::Kind::I32;
+      argument.i32 = static_cast<int32_t>(number);
+      return argument;
+    }
+    if (type.isIndex()) {
+      argument.kind = CpuArgument::Kind::Index;
+      argument.index = static_cast<int64_t>(number);
+      return argument;
+    }
+    return llvm::createStringError("argument " + name +
+                                   ": expected f32, i32, index or a ranked tensor, "
+                                   "but got " +
+                                   printType(type));
+  }
+  std::optional<Array::Type> element = arrayType(tensor.getElementType());
+  if (!element)
+    return llvm::createStringError("argument " + name +
+                                   ": expected elements of f32, f16, bf16, f64, i32 "
+                                   "or i64, but got " +
+                                   printType(type));
+  auto array = std::make_unique<Array>();
+  double number;
+  if (!value.empty() && llvm::StringRef(value).getAsDouble(number)) {
+    auto read = readInput(name, value);
+    if (!read)
+      return read.takeError();
+    auto converted = convertInput(name, *read, *element);
+    if (!converted)
+      return converted.takeError();
+    *array = std::move(*converted);
+    bool fits = int64_t(array->shape.size()) == tensor.getRank();
+    for (auto [have, want] : llvm::zip(array->shape, tensor.getShape()))
+      fits &= mlir::ShapedType::isDynamic(want) || have == want;
+    if (!fits)
+      return llvm::createStringError("argument " + name + ": expected shape of " +
+                                     printType(type) + ", but got " +
+                                     printShape(array->shape));
+  } else {
+    if (!tensor.hasStaticShape())
+      return llvm::createStringError("argument " + name + " (" + printType(type) +
+                                     "): expected a file for its dynamic shape; "
+                                     "give --inputs=" +
+                                     name + "=file.npy");
+    std::vector<int64_t> shape = tensor.getShape().vec();
+    array->type = *element;
+    array->shape = shape;
+    if (array->numElements() > int64_t(1) << 36)
+      return llvm::createStringError("argument " + name +
+                                     ": expected at most 2^36 elements, but got " +
+                                     printType(type));
+    if (!value.empty()) {
+      std::vector<double> values(array->numElements(), number);
+      if (tensor.getElementType().isInteger(32)) {
+        array->data.resize(values.size() * sizeof(int32_t));
+        for (size_t e = 0; e < values.size(); ++e) {
+          int32_t item = static_cast<int32_t>(number);
+          std::memcpy(array->data.data() + e * sizeof(item), &item, sizeof(item));
+        }
+      } else {
+        *array = npy::fromDoubles(values, shape, *element);
+      }
+    } else if (isOutput) {
+      array->data.assign(array->numElements() * npy::elementSize(*element), 0xff);
+    } else if (*element == Array::Type::I32 || *element == Array::Type::I64) {
+      // Random lengths or indices would mean nothing.
+      return llvm::createStringError("argument " + name + " (" + printType(type) +
+                                     "): expected a file or a number; give "
+                                     "--inputs=" +
+                                     name + "=...");
+    } else {
+      *array = randomNormal(options.seed + i, shape, *element);
+    }
+  }
+  CpuArgument argument = CpuArgument::array(array->data.data(), array->shape);
+  arrays[i] = std::move(array);
+  return argument;
+}
+
+llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
+                                         const Options &options,
+                                         const std::string &path) {
+  if (options.target != "cpu")
+    return llvm::createStringError("expected --target=cpu for a .mlir file, but got "
+                                   "'" +
+                                   options.target + "'");
+  if (options.verify)
+    return llvm::createStringError("expected --op with --verify: the oracle does not "
+                                   "run .mlir files");
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(path, &context);
+  if (!module)
+    return llvm::createStringError("cannot parse '" + path + "'");
+  auto func = findFunction(*module, options.entry);
+  if (!func)
+    return func.takeError();
+  std::string name = func->getName().str();
+
+  // Which arguments are written, before bufferization forgets the results.
+  llvm::SmallVector<unsigned> outputs;
+  auto *terminator = func->getBody().back().getTerminator();
+  for (auto [i, value] : llvm::enumerate(terminator->getOperands())) {
+    std::optional<unsigned> argument = getOutputArgument(value);
+    if (!argument)
+      return llvm::createStringError(
+          "result %zu of @%s: expected the destination of an op, made from an "
+          "argument, but got a new value",
+          i, name.c_str());
+    outputs.push_back(*argument);
+  }
+  for (const auto &[input, value] : options.inputs) {
+    unsigned i;
+    if (llvm::StringRef(input).consume_front("arg") &&
+        !llvm::StringRef(input).drop_front(3).getAsInteger(10, i) &&
+        i < func->getNumArguments())
+      continue;
+    return llvm::createStringError(
+        "expected inputs of @" + name + " to be arg0 to arg" +
+        std::to_string(int(func->getNumArguments()) - 1) + ", but got '" + input +
+        "'");
+  }
+  std::vector<std::unique_ptr<Array>> arrays(func->getNumArguments());
+  llvm::SmallVector<CpuArgument> arguments;
+  for (auto [i, type] : llvm::enumerate(func->getArgumentTypes())) {
+    auto argument = getArgument(options, i, type,
+                                llvm::is_contained(outputs, i), arrays);
+    if (!argument)
+      return argument.takeError();
+    arguments.push_back(*argument);
+  }
+
+  auto compiled = compileForCpu(*module, options.compile);
+  if (!compiled)
+    return compiled.takeError();
+  ThreadPool pool(options.threads);
+  Invocation invocation(pool, options.scratchLimit);
+  auto run = [&] { return (*compiled)->call(name, arguments, invocation); };
+  if (auto error = run())
+    return error;
+  if (options.timedRuns > 0) {
+    auto ms = medianMs(options.timedRuns, run);
+    if (!ms)
+      return ms.takeError();
+    llvm::outs() << llvm::formatv("{0}: {1:f3} ms (median of {2}, {3} threads)\n",
+                                  name, *ms, options.timedRuns,
+                                  pool.getNumThreads());
+  }
+  for (auto [i, argument] : llvm::enumerate(outputs))
+    if (auto error = writeOutput(options.outputDir, "result" + std::to_string(i),
+                                 *arrays[argument]))
+      return error;
+  return Success;
+}
