@@ -310,14 +310,9 @@ struct Phase {
   const char *name;
   llvm::Error (OpCode::*call)(const OpProblem &, OpBuffers &, Invocation &);
   void (*reference)(const OpProblem &, OpBuffers &);
-  Verdict (*verify)(const OpProblem &, const OpBuffers &);
+  Verdict (*verify)(const OpProblem &, const OpBuffers &, const VerifyOptions &);
 };
 } // namespace
-
-static Verdict verifyRouteDefault(const OpProblem &problem,
-                                  const OpBuffers &buffers) {
-  return verifyRoute(problem, buffers);
-}
 
 static size_t peakRss() {
   struct rusage usage;
@@ -331,7 +326,7 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
   const Phase build = {"build_pyramid", &OpCode::buildPyramid, referencePyramid,
                        verifyPyramid};
   const Phase route = {"route", &OpCode::route, referenceRoute,
-                       verifyRouteDefault};
+                       verifyRoute};
   const Phase attention = {"attention", &OpCode::attention, referenceAttention,
                            verifyAttention};
   bool givenIndices = options.inputs.count("indices");
@@ -392,7 +387,9 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
       llvm::outs() << "\n";
     }
     if (options.verify) {
-      Verdict verdict = phase.verify(problem, buffers);
+      VerifyOptions verify;
+      verify.toleranceScale = options.toleranceScale;
+      Verdict verdict = phase.verify(problem, buffers, verify);
       llvm::outs() << verdict.text << "\n";
       if (!verdict.good)
         exit = Mismatch;

@@ -29,6 +29,7 @@ struct Options {
   std::string jsonFile;                      ///< "" writes nothing
   int64_t timedRuns = 0;
   bool verify = false;
+  double toleranceScale = 1;
   unsigned threads = 0;
   uint64_t seed = 0;
   size_t scratchLimit = 0;

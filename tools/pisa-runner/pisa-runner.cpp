@@ -104,6 +104,10 @@ struct CommandLine {
       cl::cat(category)};
   cl::opt<bool> verify{"verify", cl::desc("Compare with the float64 oracle"),
                        cl::cat(category)};
+  cl::opt<double> toleranceScale{
+      "tolerance-scale",
+      cl::desc("Multiplies the tolerances of --verify (default 1)"), cl::init(1),
+      cl::cat(category)};
   cl::opt<bool> check{"check", cl::desc("Report lists with an entry twice"),
                       cl::cat(category)};
   cl::opt<uint64_t> scratchLimit{
@@ -131,6 +135,11 @@ static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
   options.outputDir = line.outputDir;
   options.jsonFile = line.json;
   options.verify = line.verify;
+  options.toleranceScale = line.toleranceScale;
+  if (!(options.toleranceScale >= 0))
+    return llvm::createStringError("expected --tolerance-scale to be at least 0, but "
+                                   "got %g",
+                                   options.toleranceScale);
   options.threads = line.threads;
   if (options.threads > 4096)
     return llvm::createStringError("expected --threads to be in [0, 4096], but got "

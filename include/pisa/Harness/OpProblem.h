@@ -85,10 +85,21 @@ struct Verdict {
   std::string text; ///< one line, without its end
 };
 
-Verdict verifyPyramid(const OpProblem &problem, const OpBuffers &buffers);
+/// How outputs are compared with the oracle.
+struct VerifyOptions {
+  /// Multiplies every tolerance; 0 asks for the oracle's own bits.
+  double toleranceScale = 1;
+  /// Longer sequences are checked on 256 query blocks and more: the first, the
+  /// last, those around every boundary of the tree, and random ones.
+  int64_t allQueriesUpTo = 4097;
+};
+
+Verdict verifyPyramid(const OpProblem &problem, const OpBuffers &buffers,
+                      const VerifyOptions &options = {});
 Verdict verifyRoute(const OpProblem &problem, const OpBuffers &buffers,
-                    double relTol = 1e-5);
-Verdict verifyAttention(const OpProblem &problem, const OpBuffers &buffers);
+                    const VerifyOptions &options = {});
+Verdict verifyAttention(const OpProblem &problem, const OpBuffers &buffers,
+                        const VerifyOptions &options = {});
 
 /// Fills the outputs from the float64 oracle.
 void referencePyramid(const OpProblem &problem, OpBuffers &buffers);
