@@ -1,18 +1,16 @@
 // RUN: pisa-opt %s -pisa-decompose | FileCheck %s
 
-// build_pyramid into pool_leaves, whose sums are the first rows of the packed
-// pyramid, and pool_nodes.
+// build_pyramid into pool_leaves and pool_nodes, which gets the sums of the leaves.
 
 // CHECK-LABEL: func.func @static(
 // CHECK-SAME: %[[K:.*]]: tensor<1x2x256x64xf32>
-// CHECK: %[[SUMS:.*]] = tensor.empty() : tensor<1x2x7x64xf32>
-// CHECK: %[[SLICE:.*]] = tensor.extract_slice %[[SUMS]][0, 0, 0, 0] [1, 2, 4, 64]
+// CHECK: %[[SCRATCH:.*]] = tensor.empty() : tensor<1x2x7x64xf32>
+// CHECK: %[[INIT:.*]] = tensor.empty() : tensor<1x2x4x64xf32>
 // CHECK: %[[LEAVES:.*]] = pisa.pool_leaves <topk = 4> ins(%[[K]] :
-// CHECK-SAME: outs(%[[SLICE]] :
+// CHECK-SAME: outs(%[[INIT]] :
 // CHECK-SAME: {lowering_config = #pisa.lowering_config<
-// CHECK: %[[ALL:.*]] = tensor.insert_slice %[[LEAVES]] into %[[SUMS]][0, 0, 0, 0] [1, 2, 4, 64]
-// CHECK: %[[NODES:.*]]:2 = pisa.pool_nodes <topk = 4> ins(%[[K]] :
-// CHECK-SAME: outs(%[[ALL]],
+// CHECK: %[[NODES:.*]]:2 = pisa.pool_nodes <topk = 4> ins(%[[K]], %[[LEAVES]] :
+// CHECK-SAME: outs(%[[SCRATCH]],
 // CHECK-SAME: {lowering_config = #pisa.lowering_config<
 // CHECK: return %[[NODES]]#1
 func.func @static(

@@ -5,7 +5,7 @@
 // CHECK-LABEL: func.func @rows(
 // CHECK: pisa.pack_queries {{.*}} outs({{.*}} : tensor<16x28x64xf32>)
 // CHECK-SAME: query_block = 4 : i64
-// CHECK: pisa.pack_columns {{.*}} tensor<64x32xf32>, tensor<32xf32>
+// CHECK: pisa.pack_columns {{.*}} tensor<64x32xf32>, tensor<32xf32>)
 // CHECK-SAME: {group = 20 : i64, nodes = 1 : i64}
 // CHECK: pisa.attend_block
 // CHECK-SAME: heads = 7 : i64, row_tile = 4 : i64

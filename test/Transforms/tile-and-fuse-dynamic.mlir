@@ -3,11 +3,11 @@
 // Dynamic batch and lengths: one sequence a task, positions counted from its first
 // query.
 
-// CHECK: #[[LEFT:.*]] = affine_map<(d0)[s0] -> (-d0 + s0, 64)>
+// CHECK: #[[$LEFT:.*]] = affine_map<(d0)[s0] -> (-d0 + s0, 64)>
 // CHECK-LABEL: func.func @attend(
 // CHECK-SAME: %[[LEN:[a-z0-9]+]]: tensor<?xi32>, %[[START:[a-z0-9]+]]: tensor<?xi32>, %[[FIRST:[a-z0-9]+]]: index
 // CHECK: scf.forall (%[[B:.*]], %[[H:.*]], %[[T:.*]]) = (0, 0, 0) to (%{{.*}}, 2, %[[TQ:.*]]) step (1, 1, 64)
-// CHECK: %[[N:.*]] = affine.min #[[LEFT]](%[[T]])[%[[TQ]]]
+// CHECK: %[[N:.*]] = affine.min #[[$LEFT]](%[[T]])[%[[TQ]]]
 // CHECK: tensor.extract_slice %{{.*}}[%[[B]], %{{.*}}, %[[T]], 0] [1, 2, %[[N]], 64]
 // CHECK: %[[LENS:.*]] = tensor.extract_slice %[[LEN]][%[[B]]] [1] [1]
 // CHECK: %[[STARTS:.*]] = tensor.extract_slice %[[START]][%[[B]]] [1] [1]

@@ -3,12 +3,12 @@
 // The last task of a sequence has what is left. A last query block may be ragged too:
 // then queries are clipped at Tq on top.
 
-// CHECK-DAG: #[[LEFT:.*]] = affine_map<(d0) -> (-d0 + 200, 64)>
-// CHECK-DAG: #[[BLOCKS:.*]] = affine_map<(d0) -> (-d0 + 67, 21)>
-// CHECK-DAG: #[[CLIP:.*]] = affine_map<()[s0, s1] -> (s0 * -3 + 200, s1 * 3)>
+// CHECK-DAG: #[[$LEFT:.*]] = affine_map<(d0) -> (-d0 + 200, 64)>
+// CHECK-DAG: #[[$BLOCKS:.*]] = affine_map<(d0) -> (-d0 + 67, 21)>
+// CHECK-DAG: #[[$CLIP:.*]] = affine_map<()[s0, s1] -> (s1 * -3 + 200, s0 * 3)>
 // CHECK-LABEL: func.func @queries(
 // CHECK: scf.forall (%{{.*}}, %[[T:.*]]) = (0, 0) to (2, 200) step (1, 64)
-// CHECK: %[[N:.*]] = affine.min #[[LEFT]](%[[T]])
+// CHECK: %[[N:.*]] = affine.min #[[$LEFT]](%[[T]])
 // CHECK: tensor.extract_slice %{{.*}}[0, %{{.*}}, %[[T]], 0] [1, 2, %[[N]], 64]
 // CHECK: pisa.attend_tiles
 // CHECK-SAME: query_offset(%{{.*}})
@@ -38,9 +38,9 @@ func.func @queries(
 
 // CHECK-LABEL: func.func @query_blocks(
 // CHECK: scf.forall (%{{.*}}, %[[T:.*]]) = (0, 0) to (2, 67) step (1, 21)
-// CHECK: %[[N:.*]] = affine.min #[[BLOCKS]](%[[T]])
+// CHECK: %[[N:.*]] = affine.min #[[$BLOCKS]](%[[T]])
 // CHECK: %[[FIRST:.*]] = affine.apply #{{.*}}()[%[[T]]]
-// CHECK: %[[QUERIES:.*]] = affine.min #[[CLIP]]()[%[[T]], %[[N]]]
+// CHECK: %[[QUERIES:.*]] = affine.min #[[$CLIP]]()[%[[N]], %[[T]]]
 // CHECK: tensor.extract_slice %{{.*}}[0, %{{.*}}, %[[FIRST]], 0] [1, 2, %[[QUERIES]], 64]
 // CHECK: pisa.attend_tiles
 func.func @query_blocks(

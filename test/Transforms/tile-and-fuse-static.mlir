@@ -1,4 +1,4 @@
-// RUN: pisa-opt %s -pisa-tile-and-fuse -canonicalize | FileCheck %s
+// RUN: pisa-opt %s -pisa-tile-and-fuse -canonicalize -cse | FileCheck %s
 
 // Sizes that divide: a task is one kv head and 64 queries, all sizes static.
 

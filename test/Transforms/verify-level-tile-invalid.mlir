@@ -1,6 +1,6 @@
 // RUN: pisa-opt %s -pisa-verify-level=level=tile -verify-diagnostics -split-input-file
 
-// What does not belong to level tile: phases, and tile ops outside of a task.
+// What does not belong to level tile: problems, phases and buffers.
 
 func.func @f(
     %k: tensor<1x2x256x64xf32>,
@@ -38,42 +38,6 @@ func.func @f(
     scale(%scale)
     outs(%o : tensor<1x2x64x32xf32>)
     -> tensor<1x2x64x32xf32>
-  return
-}
-
-// -----
-
-func.func @f(
-    %v: tensor<1x1x256x32xf32>,
-    %n: tensor<1xi32>,
-    %block: index,
-    %packed: tensor<64x32xf32>) {
-  // a tile op outside of a task
-  // expected-error @below {{'pisa.pack_values' op does not belong to level 'tile'}}
-  %0 = pisa.pack_values ins(%v :
-      tensor<1x1x256x32xf32>)
-    k_len(%n : tensor<1xi32>)
-    block(%block)
-    outs(%packed : tensor<64x32xf32>)
-    -> tensor<64x32xf32>
-  return
-}
-
-// -----
-
-func.func @f(
-    %k: tensor<1x2x256x64xf32>,
-    %n: tensor<1xi32>,
-    %first: index,
-    %sums: tensor<1x2x4x64xf32>) {
-  // a pool outside of a task
-  // expected-error @below {{'pisa.pool_leaves' op does not belong to level 'tile'}}
-  %0 = pisa.pool_leaves #pisa.params<topk = 4> ins(%k :
-      tensor<1x2x256x64xf32>)
-    k_len(%n : tensor<1xi32>)
-    leaf_offset(%first)
-    outs(%sums : tensor<1x2x4x64xf32>)
-    -> tensor<1x2x4x64xf32>
   return
 }
 

@@ -124,9 +124,8 @@ struct CpuCase {
   /// Attends to the lists in `buffers.indices`; returns the error's text.
   std::string tryAttend(ThreadPool &pool = getPool()) {
     EXPECT_EQ(oracle::validate(problem.shape), std::nullopt);
-    Array outputs = buffers.indices;
-    allocateOutputs(problem, buffers);
-    OpCode *code = getCode(problem, outputs.shape.back(), options);
+    allocateOutputs(problem, buffers); // keeps the lists
+    OpCode *code = getCode(problem, buffers.indices.shape.back(), options);
     if (!code)
       return "not compiled";
     Invocation invocation(pool);

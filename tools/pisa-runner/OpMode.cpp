@@ -314,6 +314,12 @@ struct Phase {
 };
 } // namespace
 
+/// Says on a terminal what takes its time; silent otherwise.
+static void progress(const llvm::Twine &what) {
+  if (llvm::errs().is_displayed())
+    llvm::errs() << "[pisa-runner] " << what << "\n";
+}
+
 static size_t peakRss() {
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
@@ -352,6 +358,7 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
   Invocation invocation(pool, options.scratchLimit);
   std::unique_ptr<OpCode> code;
   if (options.target == "cpu") {
+    progress("compiling");
     auto compiled = OpCode::compile(context, problem, buffers.indices.shape[3],
                                     options.compile);
     if (!compiled)
@@ -369,6 +376,7 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
       return llvm::Error::success();
     };
     // The first run touches memory and is not timed.
+    progress(llvm::Twine("running ") + phase.name);
     if (auto error = run())
       return error;
     if (options.timedRuns > 0) {
@@ -387,6 +395,7 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
       llvm::outs() << "\n";
     }
     if (options.verify) {
+      progress(llvm::Twine("verifying ") + phase.name);
       VerifyOptions verify;
       verify.toleranceScale = options.toleranceScale;
       Verdict verdict = phase.verify(problem, buffers, verify);

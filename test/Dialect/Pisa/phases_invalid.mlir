@@ -122,13 +122,14 @@ func.func @f(
 
 func.func @f(
     %k: tensor<1x2x256x64xf32>,
+    %leaves: tensor<1x2x4x64xf32>,
     %n: tensor<1xi32>,
     %sums: tensor<1x2x7x64xf32>,
     %pyr: tensor<1x2x8x64xf32>) {
   // pool_nodes, rows
   // expected-error @below {{'pisa.pool_nodes' op expected dimension 2 of 'pyramid' [B, Hkv, nodes, D] to be 7, but got 8}}
-  %0:2 = pisa.pool_nodes #pisa.params<topk = 4> ins(%k :
-      tensor<1x2x256x64xf32>)
+  %0:2 = pisa.pool_nodes #pisa.params<topk = 4> ins(%k, %leaves :
+      tensor<1x2x256x64xf32>, tensor<1x2x4x64xf32>)
     k_len(%n : tensor<1xi32>)
     outs(%sums, %pyr : tensor<1x2x7x64xf32>, tensor<1x2x8x64xf32>)
     -> tensor<1x2x7x64xf32>, tensor<1x2x8x64xf32>
@@ -139,13 +140,14 @@ func.func @f(
 
 func.func @f(
     %k: tensor<1x2x256x64xf32>,
+    %leaves: tensor<1x2x4x64xf32>,
     %n: tensor<1xi32>,
     %sums: tensor<1x2x7x32xf32>,
     %pyr: tensor<1x2x7x64xf32>) {
   // pool_nodes, sums
   // expected-error @below {{'pisa.pool_nodes' op expected dimension 3 of 'sums' [B, Hkv, nodes, D] to be 64, but got 32}}
-  %0:2 = pisa.pool_nodes #pisa.params<topk = 4> ins(%k :
-      tensor<1x2x256x64xf32>)
+  %0:2 = pisa.pool_nodes #pisa.params<topk = 4> ins(%k, %leaves :
+      tensor<1x2x256x64xf32>, tensor<1x2x4x64xf32>)
     k_len(%n : tensor<1xi32>)
     outs(%sums, %pyr : tensor<1x2x7x32xf32>, tensor<1x2x7x64xf32>)
     -> tensor<1x2x7x32xf32>, tensor<1x2x7x64xf32>
@@ -156,14 +158,33 @@ func.func @f(
 
 func.func @f(
     %k: tensor<1x2x256x64xf32>,
+    %leaves: tensor<1x1x4x64xf32>,
+    %n: tensor<1xi32>,
+    %sums: tensor<1x2x7x64xf32>,
+    %pyr: tensor<1x2x7x64xf32>) {
+  // pool_nodes, leaf_sums
+  // expected-error @below {{'pisa.pool_nodes' op expected dimension 1 of 'leaf_sums' [B, Hkv, leaves, D] to be 2, but got 1}}
+  %0:2 = pisa.pool_nodes #pisa.params<topk = 4> ins(%k, %leaves :
+      tensor<1x2x256x64xf32>, tensor<1x1x4x64xf32>)
+    k_len(%n : tensor<1xi32>)
+    outs(%sums, %pyr : tensor<1x2x7x64xf32>, tensor<1x2x7x64xf32>)
+    -> tensor<1x2x7x64xf32>, tensor<1x2x7x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %k: tensor<1x2x256x64xf32>,
+    %leaves: tensor<1x2x4x64xf32>,
     %n: tensor<1xi32>,
     %sums: tensor<1x2x7x64xf32>,
     %pyr: tensor<1x2x7x64xf32>,
     %open: tensor<2x2x3x64xf32>) {
   // pool_nodes, open_sums
   // expected-error @below {{'pisa.pool_nodes' op expected dimension 0 of 'open_sums' [B, Hkv, levels, D] to be 1, but got 2}}
-  %0:3 = pisa.pool_nodes #pisa.params<topk = 4> ins(%k :
-      tensor<1x2x256x64xf32>)
+  %0:3 = pisa.pool_nodes #pisa.params<topk = 4> ins(%k, %leaves :
+      tensor<1x2x256x64xf32>, tensor<1x2x4x64xf32>)
     k_len(%n : tensor<1xi32>)
     outs(%sums, %pyr : tensor<1x2x7x64xf32>, tensor<1x2x7x64xf32>)
     open_sums(%open : tensor<2x2x3x64xf32>)

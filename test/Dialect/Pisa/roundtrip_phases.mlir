@@ -72,17 +72,18 @@ func.func @pool_leaves_memrefs(
 
 // CHECK-LABEL: func.func @pool_nodes(
 // CHECK: pisa.pool_nodes <topk = 4>
-// CHECK-SAME: ins({{[^:)]*}} : tensor<1x2x256x64xf32>)
+// CHECK-SAME: ins({{[^:)]*}} : tensor<1x2x256x64xf32>, tensor<1x2x4x64xf32>)
 // CHECK-SAME: k_len({{[^:)]*}} : tensor<1xi32>)
 // CHECK-SAME: outs({{[^:)]*}} : tensor<1x2x7x64xf32>, tensor<1x2x7x64xf32>)
 // CHECK-SAME: -> tensor<1x2x7x64xf32>, tensor<1x2x7x64xf32>
 func.func @pool_nodes(
     %k: tensor<1x2x256x64xf32>,
+    %leaves: tensor<1x2x4x64xf32>,
     %n: tensor<1xi32>,
     %sums: tensor<1x2x7x64xf32>,
     %pyr: tensor<1x2x7x64xf32>) {
-  %0:2 = pisa.pool_nodes #pisa.params<topk = 4> ins(%k :
-      tensor<1x2x256x64xf32>)
+  %0:2 = pisa.pool_nodes #pisa.params<topk = 4> ins(%k, %leaves :
+      tensor<1x2x256x64xf32>, tensor<1x2x4x64xf32>)
     k_len(%n : tensor<1xi32>)
     outs(%sums, %pyr : tensor<1x2x7x64xf32>, tensor<1x2x7x64xf32>)
     -> tensor<1x2x7x64xf32>, tensor<1x2x7x64xf32>
@@ -91,19 +92,20 @@ func.func @pool_nodes(
 
 // CHECK-LABEL: func.func @pool_nodes_open(
 // CHECK: pisa.pool_nodes <topk = 4>
-// CHECK-SAME: ins({{[^:)]*}} : tensor<1x2x256x64xf32>)
+// CHECK-SAME: ins({{[^:)]*}} : tensor<1x2x256x64xf32>, tensor<1x2x4x64xf32>)
 // CHECK-SAME: k_len({{[^:)]*}} : tensor<1xi32>)
 // CHECK-SAME: outs({{[^:)]*}} : tensor<1x2x7x64xf32>, tensor<1x2x7x64xf16>)
 // CHECK-SAME: open_sums({{[^:)]*}} : tensor<1x2x3x64xf32>)
 // CHECK-SAME: -> tensor<1x2x7x64xf32>, tensor<1x2x7x64xf16>, tensor<1x2x3x64xf32>
 func.func @pool_nodes_open(
     %k: tensor<1x2x256x64xf32>,
+    %leaves: tensor<1x2x4x64xf32>,
     %n: tensor<1xi32>,
     %sums: tensor<1x2x7x64xf32>,
     %pyr: tensor<1x2x7x64xf16>,
     %open: tensor<1x2x3x64xf32>) {
-  %0:3 = pisa.pool_nodes #pisa.params<topk = 4> ins(%k :
-      tensor<1x2x256x64xf32>)
+  %0:3 = pisa.pool_nodes #pisa.params<topk = 4> ins(%k, %leaves :
+      tensor<1x2x256x64xf32>, tensor<1x2x4x64xf32>)
     k_len(%n : tensor<1xi32>)
     outs(%sums, %pyr : tensor<1x2x7x64xf32>, tensor<1x2x7x64xf16>)
     open_sums(%open : tensor<1x2x3x64xf32>)
