@@ -7,8 +7,8 @@
 // CHECK-DAG: %[[ROOT:.*]] = arith.constant 0 : i32
 // CHECK-DAG: %[[NONE:.*]] = arith.constant -1 : i32
 // CHECK-NOT: pisa.route_upper
-// CHECK: linalg.fill ins(%[[ROOT]] : i32) {{.*}} tensor<1x1x64x1xi32>
 // CHECK: linalg.fill ins(%[[NONE]] : i32) {{.*}} tensor<1x1x64x4xi32>
+// CHECK: linalg.fill ins(%[[ROOT]] : i32) {{.*}} tensor<1x1x64x1xi32>
 // CHECK: %[[KEPT:.*]] = tensor.insert_slice
 // CHECK: %[[Q:.*]] = pisa.pack_queries
 // CHECK: %[[ALL:.*]] = scf.for {{.*}} iter_args(%[[NODES:.*]] = %[[KEPT]]) -> (tensor<1x1x64x4xi32>)

@@ -51,7 +51,8 @@ inline ThreadPool &getPool() {
 /// module is compiled once; null, and a failed test, if it cannot be.
 inline OpCode *getCode(const OpProblem &problem, int64_t listWidth,
                        const CompileOptions &options) {
-  static std::map<std::string, std::unique_ptr<OpCode>> cache;
+  // Never destroyed: an engine still uses LLVM's static data when it goes.
+  static auto &cache = *new std::map<std::string, std::unique_ptr<OpCode>>();
   std::string key = options.cpu + (options.checkInputs ? " checked\n" : "\n") +
                     printModule(problem, listWidth);
   auto it = cache.find(key);

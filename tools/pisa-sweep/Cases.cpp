@@ -91,7 +91,8 @@ OpProblem makeProblem(const Choice &c) {
   s.params.blockSize = kBlockSize[c[4]];
   s.params.topk = kTopk[c[3]];
   if (s.params.topk == 0)
-    s.params.topk = std::max<int64_t>(3, s.keyLength / s.params.blockSize + 5);
+    s.params.topk = std::clamp<int64_t>(
+        s.keyLength / s.params.blockSize + 5, 3, 4096);
   s.params.fanout = kFanout[c[5]];
   s.batch = kBatch[c[6]];
   problem.dtype = kTypes[c[7]];

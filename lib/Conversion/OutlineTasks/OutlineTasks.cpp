@@ -40,6 +40,9 @@ public:
     if (!forall.getOutputs().empty())
       return forall.emitOpError("expected a bufferized loop to outline, but got "
                                 "shared outputs; run pisa-bufferize");
+    if (!forall->getParentOfType<func::FuncOp>())
+      return forall.emitOpError("expected a loop inside a func.func to outline, but "
+                                "got one outside");
     ImplicitLocOpBuilder b(forall.getLoc(), forall);
 
     // Number of iterations of each dimension, and of all.
@@ -163,10 +166,18 @@ private:
     for (Operation &op : forall.getBody()->without_terminator())
       b.clone(op, mapping);
 
-    // Fixed-size stack buffers: once a call, not once an iteration.
-    task.walk([&](memref::AllocaOp alloca) {
-      if (alloca->getNumOperands() == 0)
-        alloca->moveBefore(entry, entry->begin());
+    // Fixed-size stack buffers: once a call, not once an iteration. The frames of
+    // loops inside this one are among them.
+    task.walk([&](Operation *op) {
+      if (isa<memref::AllocaOp>(op) && op->getNumOperands() == 0)
+        op->moveBefore(entry, entry->begin());
+      if (auto frame = dyn_cast<LLVM::AllocaOp>(op)) {
+        Operation *size = frame.getArraySize().getDefiningOp();
+        if (!size || !size->hasTrait<OpTrait::ConstantLike>())
+          return;
+        frame->moveBefore(entry, entry->begin());
+        size->moveBefore(frame);
+      }
     });
     return task;
   }

@@ -215,28 +215,40 @@ Value Emitter::iota(int64_t width) {
 Value Emitter::anyEntry(Value lists, Value row, int64_t divisor, Value block) {
   int64_t n = cast<MemRefType>(lists.getType()).getDimSize(3);
   Value wanted = toI32(block);
-  Value found;
-  for (Piece piece : getPieces(n, 16)) {
-    Value entries = loadVector(lists, {idx(0), idx(0), row, idx(piece.offset)},
-                               piece.width);
+  auto anyIn = [&](Value offset, int64_t width, Value found) -> Value {
+    Value entries = loadVector(lists, {idx(0), idx(0), row, offset}, width);
     Value key = entries;
     // -1 / divisor would be 0: padding must not look like block 0. As an unsigned
     // number it is larger than any entry.
     if (divisor > 1)
-      key = arith::DivUIOp::create(*this, entries,
-                                   splatI32(divisor, piece.width));
-    Value equal = cmp(arith::CmpIPredicate::eq, key,
-                      broadcast(wanted, piece.width));
-    Value any = vector::ReductionOp::create(*this, vector::CombiningKind::OR,
-                                            equal);
-    found = found ? Value(arith::OrIOp::create(*this, found, any)) : any;
-  }
+      key = arith::DivUIOp::create(*this, entries, splatI32(divisor, width));
+    Value equal =
+        cmp(arith::CmpIPredicate::eq, key, broadcast(wanted, width));
+    Value any =
+        vector::ReductionOp::create(*this, vector::CombiningKind::OR, equal);
+    return arith::OrIOp::create(*this, found, any);
+  };
+  constexpr int64_t lanes = 16;
+  int64_t whole = n / lanes * lanes;
+  Value found = arith::ConstantOp::create(*this, getBoolAttr(false));
+  if (whole > 0)
+    found = loop(idx(0), idx(whole), lanes, found,
+                 [&](Value offset, ValueRange carried) -> SmallVector<Value> {
+                   return {anyIn(offset, lanes, carried[0])};
+                 })[0];
+  if (whole < n)
+    found = anyIn(idx(whole), n - whole, found);
   return found;
 }
 
 //===----------------------------------------------------------------------===//
 // Shared pieces
 //===----------------------------------------------------------------------===//
+
+bool pisa::isOneTask(Value value) {
+  auto shape = cast<MemRefType>(value.getType()).getShape();
+  return shape[0] == 1 && shape[1] == 1;
+}
 
 Positions Positions::get(Emitter &e, ParamsAttr params, Value kLen, Value qStart,
                          Value queryOffset, Value queryLength) {

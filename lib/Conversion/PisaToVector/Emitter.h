@@ -104,6 +104,9 @@ public:
   Operation *op;
 };
 
+/// Whether an operand of a phase belongs to one sequence and one kv head.
+bool isOneTask(Value value);
+
 /// Where the queries of a task stand; see `route_upper`.
 struct Positions {
   ParamsAttr params;

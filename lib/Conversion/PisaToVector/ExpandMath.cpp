@@ -94,7 +94,16 @@ struct ExpandMath : pisa::impl::PisaExpandMathPassBase<ExpandMath> {
     populateMathPolynomialApproximationPatterns(
         patterns,
         [](StringRef name) { return name == math::Log2Op::getOperationName(); });
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    // The patterns would make scalar constants for tensors: those are left alone.
+    SmallVector<Operation *> ops;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<math::Exp2Op, math::Log2Op>(op) &&
+          !isa<TensorType>(op->getResultTypes().front()))
+        ops.push_back(op);
+    });
+    GreedyRewriteConfig config;
+    config.setStrictness(GreedyRewriteStrictness::ExistingOps);
+    if (failed(applyOpPatternsGreedily(ops, std::move(patterns), config)))
       signalPassFailure();
   }
 };

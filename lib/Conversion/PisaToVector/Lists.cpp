@@ -42,28 +42,34 @@ struct NextBlock : OpRewritePattern<NextBlockOp> {
                             e.splatI32(0, width)));
       return arith::SelectOp::create(e, ok, key, limits);
     };
-    SmallVector<Piece> pieces = getPieces(n, kLanes);
-    int64_t width = pieces.front().width, rest = pieces.back().width;
-    SmallVector<Value> best = {e.broadcast(limit, width)};
-    if (rest != width)
-      best.push_back(e.broadcast(limit, rest));
-    best = e.loop(e.idx(0), e.dim(lists, 2), 1, best,
-                  [&](Value j, ValueRange carried) {
-                    auto next = llvm::to_vector_of<Value>(carried);
-                    for (Piece piece : pieces) {
-                      Value entries = e.loadVector(
-                          lists, {e.idx(0), e.idx(0), j, e.idx(piece.offset)},
-                          piece.width);
-                      Value &slot = piece.width == width ? next[0] : next[1];
-                      slot = e.min(slot, qualify(entries, piece.width));
-                    }
-                    return next;
-                  });
+    int64_t whole = n / kLanes * kLanes, rest = n - whole;
+    SmallVector<Value> best;
+    for (int64_t width : {whole > 0 ? kLanes : 0, rest})
+      if (width > 0)
+        best.push_back(e.broadcast(limit, width));
+    auto least = [&](Value j, Value offset, int64_t width, Value sofar) {
+      Value entries =
+          e.loadVector(lists, {e.idx(0), e.idx(0), j, offset}, width);
+      return e.min(sofar, qualify(entries, width));
+    };
+    best = e.loop(
+        e.idx(0), e.dim(lists, 2), 1, best, [&](Value j, ValueRange carried) {
+          auto next = llvm::to_vector_of<Value>(carried);
+          if (whole > 0)
+            next[0] = e.loop(e.idx(0), e.idx(whole), kLanes, next[0],
+                             [&](Value offset,
+                                 ValueRange sofar) -> SmallVector<Value> {
+                               return {least(j, offset, kLanes, sofar[0])};
+                             })[0];
+          if (rest > 0)
+            next.back() = least(j, e.idx(whole), rest, next.back());
+          return next;
+        });
     Value result;
     for (Value lanes : best) {
-      Value least =
+      Value lowest =
           vector::ReductionOp::create(e, vector::CombiningKind::MINSI, lanes);
-      result = result ? e.min(result, least) : least;
+      result = result ? e.min(result, lowest) : lowest;
     }
     rewriter.replaceOp(op, e.toIndex(result));
     return success();
@@ -177,6 +183,8 @@ struct SelectTopk : OpRewritePattern<SelectTopkOp> {
 
   LogicalResult matchAndRewrite(SelectTopkOp op,
                                 PatternRewriter &rewriter) const override {
+    if (!isOneTask(op.getNodes()))
+      return rewriter.notifyMatchFailure(op, "not one task");
     Emitter e(rewriter, op);
     ParamsAttr params = op.getParams();
     Value nodes = op.getNodes(), kept = op.getKept();

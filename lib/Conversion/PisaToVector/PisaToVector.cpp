@@ -52,8 +52,9 @@ struct ConvertPisaToVector
     WalkResult converted = getOperation()->walk([](Operation *op) {
       if (!isa<PisaDialect>(op->getDialect()))
         return WalkResult::advance();
-      op->emitOpError("expected a tile op that converts to vectors, but got one "
-                      "that does not; run pisa-decompose-tiles");
+      op->emitOpError("expected a tile op of one task, whose columns are whole "
+                      "vectors of 16; run pisa-tile-and-fuse and "
+                      "pisa-decompose-tiles");
       return WalkResult::interrupt();
     });
     if (converted.wasInterrupted())

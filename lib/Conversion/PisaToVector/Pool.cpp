@@ -26,6 +26,8 @@ struct PoolLeaves : OpRewritePattern<PoolLeavesOp> {
 
   LogicalResult matchAndRewrite(PoolLeavesOp op,
                                 PatternRewriter &rewriter) const override {
+    if (!isOneTask(op.getSums()))
+      return rewriter.notifyMatchFailure(op, "not one task");
     Emitter e(rewriter, op);
     Value k = op.getK(), sums = op.getSums();
     int64_t headDim = cast<MemRefType>(k.getType()).getDimSize(3);
@@ -131,6 +133,8 @@ struct PoolNodes : OpRewritePattern<PoolNodesOp> {
 
   LogicalResult matchAndRewrite(PoolNodesOp op,
                                 PatternRewriter &rewriter) const override {
+    if (!isOneTask(op.getSums()))
+      return rewriter.notifyMatchFailure(op, "not one task");
     Emitter e(rewriter, op);
     Value sums = op.getSums(), pyramid = op.getPyramid();
     int64_t headDim = cast<MemRefType>(sums.getType()).getDimSize(3);

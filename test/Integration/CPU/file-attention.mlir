@@ -17,9 +17,7 @@
 // RUN: %python %S/Inputs/npy.py %t/lse.npy "<f4" 2x2x10 nan
 // RUN: pisa-runner --op=attention --inputs=q=%t/q.npy,k=%t/k.npy,v=%t/v.npy \
 // RUN:   --k-len=70,33 --block-size=16 --topk=4 --output-dir=%t/op-files --verify
-// RUN: pisa-runner %s --entry=dynamic --inputs=arg0=%t/q.npy,arg1=%t/k.npy \
-// RUN:   --inputs=arg2=%t/v.npy,arg3=%t/op-files/indices.npy \
-// RUN:   --inputs=arg4=%t/length.npy,arg5=0.25,arg6=%t/o.npy,arg7=%t/lse.npy \
+// RUN: pisa-runner %s --entry=dynamic --inputs=arg0=%t/q.npy,arg1=%t/k.npy,arg2=%t/v.npy,arg3=%t/op-files/indices.npy,arg4=%t/length.npy,arg5=0.25,arg6=%t/o.npy,arg7=%t/lse.npy \
 // RUN:   --output-dir=%t/dynamic
 // RUN: cmp %t/op-files/out.npy %t/dynamic/result0.npy
 // RUN: cmp %t/op-files/lse.npy %t/dynamic/result1.npy

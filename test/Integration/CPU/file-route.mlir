@@ -5,7 +5,7 @@
 // RUN: %python %S/Inputs/npy.py %t/q.npy "<V2" 2x3x10x16 random:1
 // RUN: %python %S/Inputs/npy.py %t/k.npy "<V2" 2x1x100x16 random:2
 // RUN: %python %S/Inputs/npy.py %t/length.npy "<i8" 2 100 61
-// RUN: %python %S/Inputs/npy.py %t/pyramid.npy "<V2" 2x1x15x16 nan
+// RUN: %python %S/Inputs/npy.py %t/pyramid.npy "<V2" 2x1x14x16 nan
 // RUN: %python %S/Inputs/npy.py %t/indices.npy "<i4" 2x1x10x4 7
 // RUN: %python %S/Inputs/npy.py %t/count.npy "<i4" 2x1x10 7
 // RUN: pisa-runner --op=build_pyramid --inputs=k=%t/k.npy,k_len=%t/length.npy \
@@ -17,8 +17,7 @@
 // RUN:   --inputs=arg0=%t/k.npy,arg1=%t/length.npy,arg2=%t/pyramid.npy
 // RUN: cmp %t/op/pyramid.npy %t/build/result0.npy
 // RUN: pisa-runner %s --entry=route --output-dir=%t/route \
-// RUN:   --inputs=arg0=%t/q.npy,arg1=%t/k.npy,arg2=%t/build/result0.npy \
-// RUN:   --inputs=arg3=%t/length.npy,arg4=0.25,arg5=%t/indices.npy,arg6=%t/count.npy
+// RUN:   --inputs=arg0=%t/q.npy,arg1=%t/k.npy,arg2=%t/build/result0.npy,arg3=%t/length.npy,arg4=0.25,arg5=%t/indices.npy,arg6=%t/count.npy
 // RUN: cmp %t/op/indices.npy %t/route/result0.npy
 // RUN: cmp %t/op/count.npy %t/route/result1.npy
 

@@ -16,20 +16,20 @@
 // RUN: cmp %t/op/count.npy %t/route/result1.npy
 
 func.func @build(%k: tensor<1x1x100x16xf32>, %k_len: tensor<1xi32>,
-    %pyramid: tensor<1x1x15x16xf32>) -> tensor<1x1x15x16xf32> {
+    %pyramid: tensor<1x1x14x16xf32>) -> tensor<1x1x14x16xf32> {
   %0 = pisa.build_pyramid #pisa.params<block_size = 16, topk = 4>
       ins(%k : tensor<1x1x100x16xf32>) k_len(%k_len : tensor<1xi32>)
-      outs(%pyramid : tensor<1x1x15x16xf32>) -> tensor<1x1x15x16xf32>
-  return %0 : tensor<1x1x15x16xf32>
+      outs(%pyramid : tensor<1x1x14x16xf32>) -> tensor<1x1x14x16xf32>
+  return %0 : tensor<1x1x14x16xf32>
 }
 
 func.func @route(%q: tensor<1x1x20x16xf32>, %k: tensor<1x1x100x16xf32>,
-    %pyramid: tensor<1x1x15x16xf32>, %k_len: tensor<1xi32>, %scale: f32,
+    %pyramid: tensor<1x1x14x16xf32>, %k_len: tensor<1xi32>, %scale: f32,
     %indices: tensor<1x1x20x4xi32>, %count: tensor<1x1x20xi32>)
     -> (tensor<1x1x20x4xi32>, tensor<1x1x20xi32>) {
   %0:2 = pisa.route #pisa.params<block_size = 16, topk = 4>
       ins(%q, %k, %pyramid : tensor<1x1x20x16xf32>, tensor<1x1x100x16xf32>,
-          tensor<1x1x15x16xf32>)
+          tensor<1x1x14x16xf32>)
       k_len(%k_len : tensor<1xi32>) scale(%scale)
       outs(%indices : tensor<1x1x20x4xi32>) count(%count : tensor<1x1x20xi32>)
       -> tensor<1x1x20x4xi32>, tensor<1x1x20xi32>

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::pisa;
@@ -85,9 +86,34 @@ static LogicalResult refuseUnsupported(Operation *op, Value cuSeqlens,
   return success();
 }
 
+/// Whether a problem is known to have no element of `value`.
+static bool isEmpty(Value value) {
+  return llvm::is_contained(shaped(value).getShape(), 0);
+}
+
+/// Inits filled with constants: the answer of a problem without keys.
+static SmallVector<Value> fillAll(OpBuilder &b, Location loc,
+                                  ArrayRef<std::pair<Value, double>> inits) {
+  SmallVector<Value> results;
+  for (auto [init, value] : inits) {
+    if (!init)
+      continue;
+    Type type = shaped(init).getElementType();
+    TypedAttr attr = isa<FloatType>(type)
+                         ? TypedAttr(b.getFloatAttr(type, value))
+                         : b.getIntegerAttr(type, static_cast<int64_t>(value));
+    Value constant = arith::ConstantOp::create(b, loc, attr);
+    results.push_back(
+        linalg::FillOp::create(b, loc, constant, init).getResult(0));
+  }
+  return results;
+}
+
 FailureOr<SmallVector<Value>> BuildPyramidOp::decomposeOperation(OpBuilder &b) {
   if (failed(refuseUnsupported(*this, getCuSeqlensK(), getPageTable())))
     return failure();
+  if (isEmpty(getK()))
+    return llvm::to_vector_of<Value>(getDpsInits());
   PhaseBuilder p(b, *this);
   Location loc = getLoc();
   Value k = getK();
@@ -122,6 +148,10 @@ FailureOr<SmallVector<Value>> BuildPyramidOp::decomposeOperation(OpBuilder &b) {
 FailureOr<SmallVector<Value>> RouteOp::decomposeOperation(OpBuilder &b) {
   if (failed(refuseUnsupported(*this, getCuSeqlensQ(), getPageTable())))
     return failure();
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  if (isEmpty(getQ()) || isEmpty(getK()))
+    return fillAll(b, getLoc(),
+                   {{getIndices(), -1}, {getCount(), 0}, {getScores(), -inf}});
   PhaseBuilder p(b, *this);
   Location loc = getLoc();
   ParamsAttr params = getParams();
@@ -193,6 +223,9 @@ FailureOr<SmallVector<Value>> RouteOp::decomposeOperation(OpBuilder &b) {
 FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
   if (failed(refuseUnsupported(*this, getCuSeqlensQ(), getPageTable())))
     return failure();
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  if (isEmpty(getQ()) || isEmpty(getK()))
+    return fillAll(b, getLoc(), {{getO(), 0}, {getLse(), -inf}});
   PhaseBuilder p(b, *this);
   Value qStart = p.resolveStart(getParams(), getQStart(), getKLen(), getQ());
   auto tiles = p.create<AttendTilesOp>(getResultTypes(), getParams(), getQ(),

@@ -13,9 +13,12 @@
 using namespace mlir;
 using namespace mlir::pisa;
 
-/// Bounds every parameter so that products of two fit in int64 with room, and a
-/// hostile value is refused here and not by the allocator.
-static constexpr int64_t kMaxParameter = int64_t(1) << 20;
+// A list of g W candidates is ranked on the stack of a task, and inner loops unroll
+// over children and atoms: beyond these bounds neither is sensible, and a hostile
+// value is refused here and not by the allocator.
+static constexpr int64_t kMaxParameter = 4096;
+static constexpr int64_t kMaxFanout = 64;
+static constexpr int64_t kMaxLeafAtoms = 256;
 
 static int64_t getForcedCount(int64_t blockSize, int64_t queryBlock,
                               int64_t sinkBlocks, int64_t localBlocks) {
@@ -39,18 +42,21 @@ ParamsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                    int64_t leafAtoms, int64_t queryBlock, int64_t sinkBlocks,
                    int64_t localBlocks, bool causal, Type summaryDtype) {
   // params-1
-  auto inRange = [&](StringRef name, int64_t value,
-                     int64_t least) -> LogicalResult {
-    if (value >= least && value <= kMaxParameter)
+  auto inRange = [&](StringRef name, int64_t value, int64_t least,
+                     int64_t most = kMaxParameter) -> LogicalResult {
+    if (value >= least && value <= most)
       return success();
     return emitError() << "expected '" << name << "' to be in [" << least << ", "
-                       << kMaxParameter << "], but got " << value;
+                       << most << "], but got " << value;
   };
   if (failed(inRange("block_size", blockSize, 1)) ||
-      failed(inRange("fanout", fanout, 2)) || failed(inRange("topk", topk, 1)) ||
+      failed(inRange("fanout", fanout, 2, kMaxFanout)) ||
+      failed(inRange("topk", topk, 1)) ||
+      failed(inRange("beam", beam.value_or(topk), 1)) ||
       failed(inRange("query_block", queryBlock, 1)) ||
       failed(inRange("sink_blocks", sinkBlocks, 0)) ||
-      failed(inRange("local_blocks", localBlocks, 0)))
+      failed(inRange("local_blocks", localBlocks, 0)) ||
+      failed(inRange("leaf_atoms", leafAtoms, 1, kMaxLeafAtoms)))
     return failure();
   // params-2
   if (causal && localBlocks < 1)
@@ -64,13 +70,9 @@ ParamsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected 'topk' to be at least " << forced
                        << ", the number of forced blocks, but got " << topk;
   // params-4
-  if (beam) {
-    if (failed(inRange("beam", *beam, 1)))
-      return failure();
-    if (*beam < topk)
-      return emitError() << "expected 'beam' to be at least 'topk' = " << topk
-                         << ", but got " << *beam;
-  }
+  if (beam && *beam < topk)
+    return emitError() << "expected 'beam' to be at least 'topk' = " << topk
+                       << ", but got " << *beam;
   // params-5
   int64_t mostLeaves = fanout * beam.value_or(topk);
   if (rerank && *rerank != 0 && (*rerank < topk || *rerank > mostLeaves))
@@ -78,8 +80,6 @@ ParamsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                           "'beam'] = ["
                        << topk << ", " << mostLeaves << "], but got " << *rerank;
   // params-6
-  if (failed(inRange("leaf_atoms", leafAtoms, 1)))
-    return failure();
   if (rerank && blockSize % leafAtoms != 0)
     return emitError() << "expected 'leaf_atoms' to divide 'block_size' = "
                        << blockSize << ", but got " << leafAtoms;
@@ -97,10 +97,11 @@ LoweringConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                            int64_t queryTile, int64_t leafTile, int64_t rowTile,
                            int64_t columnTile) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
-    if (value >= 1 && value <= kMaxParameter)
+    constexpr int64_t most = 1 << 20;
+    if (value >= 1 && value <= most)
       return success();
-    return emitError() << "expected '" << name << "' to be in [1, "
-                       << kMaxParameter << "], but got " << value;
+    return emitError() << "expected '" << name << "' to be in [1, " << most
+                       << "], but got " << value;
   };
   return failure(failed(positive("query_tile", queryTile)) ||
                  failed(positive("leaf_tile", leafTile)) ||

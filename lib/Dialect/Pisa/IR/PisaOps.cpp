@@ -88,9 +88,12 @@ LogicalResult BuildPyramidOp::verify() {
     return failure();
   // build-2
   if (failed(verifyHeadDim(*this, "k", k)) ||
-      failed(verifyHeads(*this, dimOf(k, 1), dimOf(k, 1))))
+      failed(verifyHeadDim(*this, "pyramid", getPyramid())) ||
+      failed(verifyHeads(*this, dimOf(k, 1), dimOf(getPyramid(), 1))))
     return failure();
   // build-1, build-4
+  if (failed(verifyCapacity(*this, k)))
+    return failure();
   int64_t levels = ShapedType::isDynamic(dimOf(k, 2))
                        ? kAny
                        : layout.getNumLevels(dimOf(k, 2));
@@ -106,7 +109,11 @@ LogicalResult BuildPyramidOp::verify() {
            {"open_sums",
             getOpenSums(),
             {dimOf(k, 0), dimOf(k, 1), levels, dimOf(k, 3)},
-            "[B, Hkv, levels, D]"}})))
+            "[B, Hkv, levels, D]"},
+           {"page_table",
+            getPageTable(),
+            {packed ? kAny : dimOf(k, 0), kAny},
+            "[B, P]"}})))
     return failure();
   // build-3
   Type summary = params.getSummaryType(shaped(k).getElementType());
@@ -128,10 +135,14 @@ LogicalResult RouteOp::verify() {
   int64_t batch = packed ? kAny : dimOf(q, 0);
   // route-2
   if (failed(verifyHeadDim(*this, "q", q)) ||
-      failed(verifyHeads(*this, dimOf(q, 1), dimOf(k, 1))))
+      failed(verifyHeadDim(*this, "k", k)) ||
+      failed(verifyHeadDim(*this, "pyramid", getPyramid())) ||
+      failed(verifyHeads(*this, dimOf(q, 1), dimOf(k, 1))) ||
+      failed(verifyStaticDim(*this, "pyramid", getPyramid(), 1)))
     return failure();
   // route-1
-  if (failed(verifySameElementType(*this, "k", k, "q", q)) ||
+  if (failed(verifyCapacity(*this, k)) ||
+      failed(verifySameElementType(*this, "k", k, "q", q)) ||
       failed(verifyShapes(
           *this,
           {{"k", k, {dimOf(q, 0), dimOf(k, 1), kAny, dimOf(q, 3)},
@@ -188,11 +199,13 @@ LogicalResult AttentionOp::verify() {
   int64_t batch = packed ? kAny : dimOf(q, 0);
   // attention-2
   if (failed(verifyHeadDim(*this, "q", q)) ||
+      failed(verifyHeadDim(*this, "k", k)) ||
       failed(verifyHeadDim(*this, "v", v)) ||
       failed(verifyHeads(*this, dimOf(q, 1), dimOf(k, 1))))
     return failure();
   // attention-1
-  if (failed(verifySameElementType(*this, "k", k, "q", q)) ||
+  if (failed(verifyCapacity(*this, k)) ||
+      failed(verifySameElementType(*this, "k", k, "q", q)) ||
       failed(verifySameElementType(*this, "v", v, "q", q)) ||
       failed(verifyShapes(
           *this,

@@ -24,6 +24,7 @@ static SmallVector<int64_t> listShape(ParamsAttr params, Value q, Value kv,
 static LogicalResult verifyQueries(Operation *op, Value q, StringRef kvName,
                                    Value kv) {
   if (failed(verifyHeadDim(op, "q", q)) ||
+      failed(verifyHeadDim(op, kvName, kv)) ||
       failed(verifyHeads(op, dimOf(q, 1), dimOf(kv, 1))))
     return failure();
   return verifyShape(op, {kvName,
@@ -42,7 +43,8 @@ static LogicalResult verifyPosition(Operation *op, ParamsAttr params,
 
 LogicalResult PoolLeavesOp::verify() {
   Value k = getK();
-  if (failed(verifyDps(*this)) || failed(verifyHeadDim(*this, "k", k)))
+  if (failed(verifyDps(*this)) || failed(verifyHeadDim(*this, "k", k)) ||
+      failed(verifyHeadDim(*this, "sums", getSums())))
     return failure();
   int64_t leaves = dimOf(getSums(), 2);
   if (!getAtoms() != !getOutlier())
@@ -68,7 +70,10 @@ LogicalResult PoolLeavesOp::verify() {
 
 LogicalResult PoolNodesOp::verify() {
   Value k = getK(), sums = getSums();
-  if (failed(verifyDps(*this)) || failed(verifyHeadDim(*this, "k", k)))
+  if (failed(verifyDps(*this)) || failed(verifyHeadDim(*this, "k", k)) ||
+      failed(verifyHeadDim(*this, "sums", sums)) ||
+      failed(verifyHeadDim(*this, "leaf_sums", getLeafSums())) ||
+      failed(verifyHeadDim(*this, "pyramid", getPyramid())))
     return failure();
   return verifyShapes(
       *this,

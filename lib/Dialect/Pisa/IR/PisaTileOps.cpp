@@ -38,7 +38,8 @@ LogicalResult PackQueriesOp::verify() {
       failed(verifyPositive(*this, "query_block", getQueryBlock())) ||
       failed(verifyHeadDim(*this, "q", getQ())) ||
       failed(verifyStaticDim(*this, "q", getQ(), 1)) ||
-      failed(verifyStaticDim(*this, "packed", getPacked(), 1)))
+      failed(verifyStaticDim(*this, "packed", getPacked(), 1)) ||
+      failed(verifyHeadDim(*this, "packed", getPacked())))
     return failure();
   int64_t rows = getQueryBlock() * dimOf(getQ(), 1);
   if (dimOf(getPacked(), 1) < rows)
@@ -86,6 +87,7 @@ LogicalResult PackAtomsOp::verify() {
 
 LogicalResult PackValuesOp::verify() {
   if (failed(verifyDps(*this)) || failed(verifyHeadDim(*this, "v", getV())) ||
+      failed(verifyHeadDim(*this, "packed", getPacked())) ||
       failed(verifyTask(*this, "v", getV())) ||
       failed(verifyStaticDim(*this, "packed", getPacked(), 0)))
     return failure();
@@ -150,7 +152,8 @@ LogicalResult AttendBlockOp::verify() {
       failed(verifyStaticDim(*this, "queries", queries, 2)) ||
       failed(verifyStaticDim(*this, "lists", getLists(), 3)) ||
       failed(verifyTask(*this, "lists", getLists())) ||
-      failed(verifyHeadDim(*this, "values", getValues())))
+      failed(verifyHeadDim(*this, "values", getValues())) ||
+      failed(verifyHeadDim(*this, "acc", acc)))
     return failure();
   if (rows % getRowTile() != 0)
     return emitOpError() << "expected 'row_tile' to divide the " << rows
@@ -173,6 +176,7 @@ LogicalResult FinishAttentionOp::verify() {
   if (failed(verifyDps(*this)) ||
       failed(verifyPositive(*this, "query_block", getQueryBlock())) ||
       failed(verifyHeadDim(*this, "o", o)) ||
+      failed(verifyHeadDim(*this, "acc", acc)) ||
       failed(verifyStaticDim(*this, "o", o, 1)))
     return failure();
   return verifyShapes(

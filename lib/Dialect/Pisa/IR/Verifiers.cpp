@@ -9,6 +9,7 @@
 #include "Verifiers.h"
 
 #include "llvm/Support/MathExtras.h"
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::pisa;
@@ -94,10 +95,19 @@ LogicalResult pisa::verifyStaticDim(Operation *op, StringRef name, Value value,
 
 LogicalResult pisa::verifyPositive(Operation *op, StringRef name,
                                    int64_t value) {
-  if (value >= 1)
+  constexpr int64_t most = 1 << 20;
+  if (value >= 1 && value <= most)
     return success();
-  return op->emitOpError() << "expected '" << name
-                           << "' to be at least 1, but got " << value;
+  return op->emitOpError() << "expected '" << name << "' to be in [1, " << most
+                           << "], but got " << value;
+}
+
+LogicalResult pisa::verifyCapacity(Operation *op, Value k) {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  if (shaped(k).isDynamicDim(2) || dimOf(k, 2) <= most)
+    return success();
+  return op->emitOpError() << "expected at most " << most
+                           << " keys in a sequence, but got " << dimOf(k, 2);
 }
 
 LogicalResult pisa::verifyDps(Operation *op) {

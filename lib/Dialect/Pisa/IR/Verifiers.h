@@ -40,7 +40,10 @@ LogicalResult verifyHeads(Operation *op, int64_t heads, int64_t kvHeads);
 /// Fails if `dim` of `value` is dynamic.
 LogicalResult verifyStaticDim(Operation *op, StringRef name, Value value,
                               unsigned dim);
-/// Fails unless an integer attribute is at least 1.
+/// Fails if the capacity, dimension 2 of `k`, does not fit in `k_len`'s int32.
+LogicalResult verifyCapacity(Operation *op, Value k);
+/// Fails unless an integer attribute is in [1, 2^20], so that products of two do
+/// not overflow.
 LogicalResult verifyPositive(Operation *op, StringRef name, int64_t value);
 /// Fails unless tensors and memrefs are not mixed, and the op has one result per
 /// tensor init, of the init's type.

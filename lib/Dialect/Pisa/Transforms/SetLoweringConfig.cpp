@@ -70,7 +70,7 @@ struct SetLoweringConfig
     if (vectorBits != 128 && vectorBits != 256 && vectorBits != 512) {
       getOperation()->emitError()
           << "expected 'vector-bits' to be 128, 256 or 512, but got "
-          << vectorBits;
+          << vectorBits.getValue();
       return signalPassFailure();
     }
     getOperation()->walk([&](Operation *op) {

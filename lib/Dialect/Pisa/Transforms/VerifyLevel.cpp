@@ -58,8 +58,7 @@ void setLegal(ConversionTarget &target, Level level) {
     // Kernels run on buffers, and what ran on tensors is gone.
     target.addLegalDialect<memref::MemRefDialect, linalg::LinalgDialect>();
     target.markUnknownOpDynamicallyLegal([](Operation *) { return false; });
-    target.addDynamicallyLegalDialect<PisaDialect>(
-        [](Operation *op) { return !hasTensors(op); });
+    target.addLegalDialect<PisaDialect>();
     target.addIllegalOp<BuildPyramidOp, RouteOp, AttentionOp, RouteUpperOp,
                         ScoreBlocksOp, PrescoreBlocksOp, AttendTilesOp>();
     return;
@@ -107,7 +106,8 @@ struct VerifyLevel : pisa::impl::PisaVerifyLevelPassBase<VerifyLevel> {
     setLegal(target, *parsed);
     WalkResult result = getOperation()->walk([&](Operation *op) {
       std::optional<ConversionTarget::LegalOpDetails> legal = target.isLegal(op);
-      if (legal)
+      bool onBuffers = *parsed == Level::Kernel || *parsed == Level::LLVM;
+      if (legal && !(onBuffers && hasTensors(op)))
         return WalkResult::advance();
       op->emitOpError() << "does not belong to level '" << level << "'";
       return WalkResult::interrupt();

@@ -24,15 +24,15 @@ def Pisa_ParamsAttr : Pisa_Attr<"Params", "params"> {
     printed.
 
     Constraints (`params-1` ... in docs/Spec.md):
-    - `params-1`: `block_size` >= 1, `fanout` >= 2, `topk` >= 1,
-      `query_block` >= 1, `sink_blocks` >= 0, `local_blocks` >= 0;
+    - `params-1`: `block_size`, `topk`, `beam` and `query_block` in [1, 4096],
+      `fanout` in [2, 64], `sink_blocks` and `local_blocks` in [0, 4096],
+      `leaf_atoms` in [1, 256];
     - `params-2`: `local_blocks` >= 1 when `causal`;
     - `params-3`: `topk` >= the forced count,
       `sink_blocks + local_blocks + ceil((query_block - 1) / block_size)`;
     - `params-4`: `beam` >= `topk`;
     - `params-5`: `rerank` is 0 or in [`topk`, `fanout * beam`];
-    - `params-6`: `leaf_atoms` >= 1, and divides `block_size` when `rerank` is
-      given;
+    - `params-6`: `leaf_atoms` divides `block_size` when `rerank` is given;
     - `params-7`: `summary_dtype` is f32, f16 or bf16.
 
     Example:

@@ -41,10 +41,10 @@ def Pisa_BuildPyramidOp : Pisa_ProblemOp<"build_pyramid", 4> {
     leaf without keys.
 
     Constraints:
-    - `build-1`: `k` is [B, Hkv, Tk, D], `k_len` [B], `pyramid`
+    - `build-1`: `k` is [B, Hkv, Tk, D] with Tk < 2^31, `k_len` [B], `pyramid`
       [B, Hkv, nodes(Tk), D] with nodes(Tk) of `PyramidLayout`;
     - `build-2`: D is a static multiple of 8, at most 256; Hkv is static;
-    - `build-3`: the pyramid's element type is the summary type of `params`;
+    - `build-3`: `pyramid` and `atoms` have the summary type of `params`;
     - `build-4`: `open_sums` is [B, Hkv, levels(Tk), D];
     - `build-5`: `atoms` and `outlier` are given together, as [B, Hkv, leaves, A,
       D] of the summary type and [B, Hkv, leaves], and A divides C;
@@ -97,12 +97,12 @@ def Pisa_RouteOp : Pisa_ProblemOp<"route", 11> {
     nothing is forced. No gradient flows through a selection.
 
     Constraints:
-    - `route-1`: `q` is [B, Hq, Tq, D], `k` [B, Hkv, Tk, D], `pyramid`
-      [B, Hkv, nodes(Tk), D], `k_len` and `q_start` [B]; B, Hkv and D agree, `q`
-      and `k` share one element type;
+    - `route-1`: `q` is [B, Hq, Tq, D], `k` [B, Hkv, Tk, D] with Tk < 2^31,
+      `pyramid` [B, Hkv, nodes(Tk), D], `k_len` and `q_start` [B]; B, Hkv and D
+      agree, `q` and `k` share one element type;
     - `route-2`: D is a static multiple of 8, at most 256; Hq and Hkv are static
       and Hkv divides Hq;
-    - `route-3`: the pyramid's element type is the summary type of `params`;
+    - `route-3`: `pyramid` and `atoms` have the summary type of `params`;
     - `route-4`: `indices` is [B, Hkv, NQ, K] with NQ = ceil(Tq / Q); `count`
       [B, Hkv, NQ]; `scores` like `indices`;
     - `route-5`: `atoms` and `outlier` are given together, shaped as by
@@ -110,7 +110,7 @@ def Pisa_RouteOp : Pisa_ProblemOp<"route", 11> {
     - `route-6`: `cu_seqlens_q` and `cu_seqlens_k` are given together and hold
       as many entries;
     - `route-7`: dense layout, causal, no `q_start`: Tq <= Tk where both are
-      static.
+      static, or Tk = 0.
 
     Example:
 
@@ -166,8 +166,8 @@ def Pisa_AttentionOp : Pisa_ProblemOp<"attention", 10> {
     `o` receives the output in q's type, `lse` the natural log-sum-exp.
 
     Constraints:
-    - `attention-1`: `q` is [B, Hq, Tq, D], `k` [B, Hkv, Tk, D], `v`
-      [B, Hkv, Tk, Dv], `k_len` and `q_start` [B]; B, Hkv, Tk and D agree, one
+    - `attention-1`: `q` is [B, Hq, Tq, D], `k` [B, Hkv, Tk, D] with Tk < 2^31,
+      `v` [B, Hkv, Tk, Dv], `k_len` and `q_start` [B]; B, Hkv, Tk and D agree, one
       element type;
     - `attention-2`: D and Dv are static multiples of 8, at most 256; Hq and Hkv
       are static and Hkv divides Hq;
@@ -176,7 +176,7 @@ def Pisa_AttentionOp : Pisa_ProblemOp<"attention", 10> {
     - `attention-5`: `cu_seqlens_q` and `cu_seqlens_k` are given together and
       hold as many entries;
     - `attention-6`: dense layout, causal, no `q_start`: Tq <= Tk where both are
-      static.
+      static, or Tk = 0.
 
     Example:
 
