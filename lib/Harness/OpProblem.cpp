@@ -10,9 +10,11 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
+#include <sys/resource.h>
+#include <unistd.h>
 
 using namespace pisa;
 using npy::Array;
@@ -188,7 +190,8 @@ private:
 };
 } // namespace
 
-std::string pisa::printModule(const OpProblem &problem, int64_t listWidth) {
+std::string pisa::printModule(const OpProblem &problem, int64_t listWidth,
+                              unsigned functions) {
   const oracle::Problem &s = problem.shape;
   std::string params = printParams(problem);
   std::string element = npy::typeName(problem.dtype);
@@ -210,7 +213,7 @@ std::string pisa::printModule(const OpProblem &problem, int64_t listWidth) {
   std::string perBatch = tensor({-1}, "i32");
 
   std::string text;
-  {
+  if (functions & BuildPyramidFunction) {
     FunctionPrinter f;
     std::string op = "pisa.build_pyramid " + params + " ins(" + f.use("k", kType) +
                      ") k_len(" + f.use("k_len", perBatch) + ") outs(" +
@@ -236,7 +239,7 @@ std::string pisa::printModule(const OpProblem &problem, int64_t listWidth) {
     f.declare("scale", "f32");
     return op + " scale(%scale)";
   };
-  {
+  if (functions & RouteFunction) {
     FunctionPrinter f;
     f.declare("q", qType);
     f.declare("k", kType);
@@ -262,7 +265,7 @@ std::string pisa::printModule(const OpProblem &problem, int64_t listWidth) {
     }
     text += f.print("route", op);
   }
-  {
+  if (functions & AttentionFunction) {
     FunctionPrinter f;
     std::string list = tensor({-1, s.kvHeads, -1, listWidth}, "i32");
     f.declare("q", qType);
@@ -281,15 +284,64 @@ std::string pisa::printModule(const OpProblem &problem, int64_t listWidth) {
   return text;
 }
 
+uint64_t pisa::getUsableMemory() {
+  uint64_t bytes = uint64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    bytes = std::min<uint64_t>(bytes, limit.rlim_cur);
+  return bytes;
+}
+
+std::optional<std::string> pisa::checkProblem(mlir::MLIRContext &context,
+                                              const OpProblem &problem) {
+  // The dialect first: it bounds what the rest computes with. Only the message is
+  // kept; the text it points into is ours, not the user's.
+  std::string message;
+  {
+    mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diag) {
+      if (message.empty())
+        message = diag.str();
+      return mlir::success();
+    });
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(
+        printModule(problem, problem.shape.params.topk), &context);
+    if (!module)
+      return message;
+  }
+  if (std::optional<std::string> error = oracle::validate(problem.shape))
+    return error;
+
+  // Buffers, and the float64 copies that random numbers and the oracle need. In
+  // floating point: the product of hostile sizes overflows every integer.
+  const oracle::Problem &s = problem.shape;
+  double batch = s.batch, leaves = s.numLeaves();
+  double perQuery = double(s.heads) * (s.headDim + s.valueDim + 1) +
+                    2.0 * s.kvHeads * s.params.topk;
+  double perKey = double(s.kvHeads) * (s.headDim + s.valueDim);
+  double perLeaf = double(s.kvHeads) * s.headDim *
+                   (2 + (problem.usesAtoms() ? s.params.leafAtoms : 0));
+  double elements = batch * (perQuery * s.queryLength + perKey * s.keyLength +
+                             perLeaf * leaves + 2);
+  double needed = elements * (sizeof(float) + sizeof(double));
+  if (needed > double(getUsableMemory()))
+    return llvm::formatv("expected buffers that fit in the {0} MiB of memory, but "
+                         "the shape needs about {1} MiB",
+                         getUsableMemory() >> 20,
+                         static_cast<uint64_t>(needed / (1 << 20)))
+        .str();
+  return std::nullopt;
+}
+
 //===----------------------------------------------------------------------===//
 // Calls
 //===----------------------------------------------------------------------===//
 
 llvm::Expected<std::unique_ptr<OpCode>>
 OpCode::compile(mlir::MLIRContext &context, const OpProblem &problem,
-                int64_t listWidth, const CompileOptions &options) {
+                int64_t listWidth, const CompileOptions &options,
+                unsigned functions) {
   auto module = mlir::parseSourceString<mlir::ModuleOp>(
-      printModule(problem, listWidth), &context);
+      printModule(problem, listWidth, functions), &context);
   if (!module)
     return llvm::createStringError("the problem is not valid");
   auto compiled = compileForCpu(*module, options);

@@ -51,7 +51,7 @@ struct Comparison {
     if (error <= allowed)
       return;
     if (wrong++ == 0)
-      first = llvm::formatv("{0} element {1}: expected {2}, but got {3}", what, i,
+      first = llvm::formatv("{0} element {1}: expected {2:e8}, but got {3:e8}", what, i,
                             want, got);
   }
 };

@@ -29,6 +29,8 @@ struct Kind {
   bool causal;
 };
 
+void PrintTo(const Kind &kind, std::ostream *os) { *os << kind.name; }
+
 constexpr Kind kKinds[] = {
     {"F32", Type::F32, 1, 1, 16, 16, 1, true},
     {"F32Groups", Type::F32, 6, 2, 24, 40, 1, true},
@@ -146,7 +148,8 @@ TEST_P(Lists, MinusOneAnywhere) {
 }
 
 TEST_P(Lists, NothingButMinusOne) {
-  for (int64_t queries : {1, 64, 100}) {
+  int64_t q = GetParam().queryBlock;
+  for (int64_t queries : {q, int64_t(64), int64_t(100)}) {
     CpuCase c = makeCase(queries, 700, 2);
     expectRight(c);
     expectNothing(c);
@@ -173,7 +176,7 @@ TEST_P(Lists, OutOfRangeAndFuture) {
 }
 
 TEST_P(Lists, OnlyOutOfRange) {
-  CpuCase c = makeCase(130, 700, 4);
+  CpuCase c = makeCase(132, 700, 4);
   setLists(c, [](int64_t, int64_t row) -> std::vector<int32_t> {
     return row % 2 ? std::vector<int32_t>{kMin, kMax, 11, 4096}
                    : std::vector<int32_t>(kWidth, kMax);

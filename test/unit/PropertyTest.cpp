@@ -25,6 +25,8 @@ struct Setting {
   int64_t queryBlock;
 };
 
+void PrintTo(const Setting &setting, std::ostream *os) { *os << setting.name; }
+
 constexpr Setting kSettings[] = {
     {"F32", Type::F32, 1, 1, std::nullopt, 1},
     {"F32Groups", Type::F32, 6, 2, std::nullopt, 1},

@@ -62,6 +62,8 @@ struct Variant {
   std::optional<int64_t> beam, rerank;
 };
 
+void PrintTo(const Variant &variant, std::ostream *os) { *os << variant.name; }
+
 class Ties : public testing::TestWithParam<Variant> {
 protected:
   CpuCase makeCase(int64_t length, uint64_t seed) const {

@@ -9,11 +9,13 @@
 #include "Options.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 #include <cstring>
 
 using namespace pisa;
@@ -97,6 +99,12 @@ getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
                                      "'; give --inputs=" + name + "=...");
     if (type.isF32())
       return CpuArgument::scalar(static_cast<float>(number));
+    if ((type.isInteger(32) || type.isIndex()) &&
+        !(std::abs(number) <= 0x7fffffff))
+      return llvm::createStringError("argument " + name +
+                                     ": expected a number that fits in int32, but "
+                                     "got '" +
+                                     value + "'");
     if (type.isInteger(32)) {
       argument.kind = CpuArgument::Kind::I32;
       argument.i32 = static_cast<int32_t>(number);
@@ -144,13 +152,22 @@ getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
     std::vector<int64_t> shape = tensor.getShape().vec();
     array->type = *element;
     array->shape = shape;
-    if (array->numElements() > int64_t(1) << 36)
-      return llvm::createStringError("argument " + name +
-                                     ": expected at most 2^36 elements, but got " +
-                                     printType(type));
+    double bytes = sizeof(double) + npy::elementSize(*element);
+    for (int64_t size : shape)
+      bytes *= size;
+    if (bytes > double(getUsableMemory()))
+      return llvm::createStringError(
+          "argument " + name + " (" + printType(type) +
+          "): expected arrays that fit in the " +
+          std::to_string(getUsableMemory() >> 20) + " MiB of memory");
     if (!value.empty()) {
       std::vector<double> values(array->numElements(), number);
       if (tensor.getElementType().isInteger(32)) {
+        if (!(std::abs(number) <= 0x7fffffff))
+          return llvm::createStringError("argument " + name +
+                                         ": expected a number that fits in int32, "
+                                         "but got '" +
+                                         value + "'");
         array->data.resize(values.size() * sizeof(int32_t));
         for (size_t e = 0; e < values.size(); ++e) {
           int32_t item = static_cast<int32_t>(number);
@@ -176,6 +193,34 @@ getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
   return argument;
 }
 
+/// Compiled code trusts that dynamic sizes agree. The verifiers know which must:
+/// they see the function once more, with the sizes of the arrays in its types.
+static llvm::Error checkShapes(mlir::func::FuncOp func,
+                               llvm::ArrayRef<CpuArgument> arguments) {
+  // Types of other ops do not follow from those of their operands alone.
+  for (mlir::Operation &op : func.getBody().front().without_terminator())
+    if (!llvm::isa<mlir::DestinationStyleOpInterface>(op))
+      return llvm::Error::success();
+  mlir::OwningOpRef<mlir::func::FuncOp> copy(func.clone());
+  auto &body = copy->getBody().front();
+  llvm::SmallVector<mlir::Type> types;
+  for (auto [value, argument] : llvm::zip(body.getArguments(), arguments)) {
+    if (auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(value.getType()))
+      value.setType(tensor.clone(argument.sizes));
+    types.push_back(value.getType());
+  }
+  for (mlir::Operation &op : body.without_terminator()) {
+    auto dpsOp = llvm::cast<mlir::DestinationStyleOpInterface>(op);
+    for (mlir::OpResult result : op.getResults())
+      result.setType(dpsOp.getTiedOpOperand(result)->get().getType());
+  }
+  copy->setFunctionType(mlir::FunctionType::get(
+      func.getContext(), types, body.getTerminator()->getOperandTypes()));
+  if (mlir::failed(mlir::verify(*copy)))
+    return llvm::createStringError("the shapes of the inputs do not fit together");
+  return llvm::Error::success();
+}
+
 llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
                                          const Options &options,
                                          const std::string &path) {
@@ -196,15 +241,20 @@ llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
 
   // Which arguments are written, before bufferization forgets the results.
   llvm::SmallVector<unsigned> outputs;
+  llvm::DenseSet<unsigned> overwritten; // returned by an op, not passed through
   auto *terminator = func->getBody().back().getTerminator();
   for (auto [i, value] : llvm::enumerate(terminator->getOperands())) {
-    std::optional<unsigned> argument = getOutputArgument(value);
+    std::optional<unsigned> argument;
+    if (llvm::isa<mlir::RankedTensorType>(value.getType()))
+      argument = getOutputArgument(value);
     if (!argument)
       return llvm::createStringError(
           "result %zu of @%s: expected the destination of an op, made from an "
           "argument, but got a new value",
           i, name.c_str());
     outputs.push_back(*argument);
+    if (!llvm::isa<mlir::BlockArgument>(value))
+      overwritten.insert(*argument);
   }
   for (const auto &[input, value] : options.inputs) {
     unsigned i;
@@ -213,20 +263,24 @@ llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
         i < func->getNumArguments())
       continue;
     return llvm::createStringError(
-        "expected inputs of @" + name + " to be arg0 to arg" +
-        std::to_string(int(func->getNumArguments()) - 1) + ", but got '" + input +
-        "'");
+        func->getNumArguments() == 0
+            ? "expected no inputs of @" + name + ", but got '" + input + "'"
+            : "expected inputs of @" + name + " to be arg0 to arg" +
+                  std::to_string(func->getNumArguments() - 1) + ", but got '" +
+                  input + "'");
   }
   std::vector<std::unique_ptr<Array>> arrays(func->getNumArguments());
   llvm::SmallVector<CpuArgument> arguments;
   for (auto [i, type] : llvm::enumerate(func->getArgumentTypes())) {
     auto argument = getArgument(options, i, type,
-                                llvm::is_contained(outputs, i), arrays);
+                                overwritten.contains(i), arrays);
     if (!argument)
       return argument.takeError();
     arguments.push_back(*argument);
   }
 
+  if (auto error = checkShapes(*func, arguments))
+    return error;
   auto compiled = compileForCpu(*module, options.compile);
   if (!compiled)
     return compiled.takeError();
@@ -235,10 +289,12 @@ llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
   auto run = [&] { return (*compiled)->call(name, arguments, invocation); };
   if (auto error = run())
     return error;
+  llvm::json::Array timings;
   if (options.timedRuns > 0) {
     auto ms = medianMs(options.timedRuns, run);
     if (!ms)
       return ms.takeError();
+    timings.push_back(llvm::json::Object{{"name", name}, {"ms", *ms}});
     llvm::outs() << llvm::formatv("{0}: {1:f3} ms (median of {2}, {3} threads)\n",
                                   name, *ms, options.timedRuns,
                                   pool.getNumThreads());
@@ -247,5 +303,7 @@ llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
     if (auto error = writeOutput(options.outputDir, "result" + std::to_string(i),
                                  *arrays[argument]))
       return error;
+  if (auto error = writeReport(options, name, std::move(timings), pool, invocation))
+    return error;
   return Success;
 }

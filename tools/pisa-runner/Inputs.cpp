@@ -10,12 +10,14 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <sys/resource.h>
 
 using namespace pisa;
 using npy::Array;
@@ -169,4 +171,26 @@ runner::medianMs(int64_t runs, llvm::function_ref<llvm::Error()> body) {
   }
   std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
   return times[times.size() / 2];
+}
+
+static size_t peakRss() {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<size_t>(usage.ru_maxrss) * 1024;
+}
+
+llvm::Error runner::writeReport(const Options &options, llvm::StringRef name,
+                                llvm::json::Array timings, const ThreadPool &pool,
+                                const Invocation &invocation) {
+  if (options.jsonFile.empty())
+    return llvm::Error::success();
+  llvm::json::Object report{
+      {"op", name},
+      {"target", options.target},
+      {"threads", static_cast<int64_t>(pool.getNumThreads())},
+      {"phases", std::move(timings)},
+      {"scratch_bytes", static_cast<int64_t>(invocation.getPeakScratch())},
+      {"peak_rss_bytes", static_cast<int64_t>(peakRss())}};
+  return writeText(options.jsonFile,
+                   llvm::formatv("{0:2}\n", llvm::json::Value(std::move(report))));
 }

@@ -16,7 +16,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <sys/resource.h>
 
 using namespace pisa;
 using namespace pisa::runner;
@@ -46,9 +45,10 @@ namespace {
 /// Builds the problem and its buffers from options and input files.
 class Setup {
 public:
-  Setup(const Options &options, const OpOptions &op, OpProblem &problem,
-        OpBuffers &buffers)
-      : options(options), op(op), problem(problem), buffers(buffers) {}
+  Setup(mlir::MLIRContext &context, const Options &options, const OpOptions &op,
+        OpProblem &problem, OpBuffers &buffers)
+      : context(context), options(options), op(op), problem(problem),
+        buffers(buffers) {}
 
   llvm::Error run() {
     problem.shape.params = op.params;
@@ -65,19 +65,8 @@ public:
       return error;
     if (auto error = readLengths())
       return error;
-    if (std::optional<std::string> error = oracle::validate(problem.shape))
+    if (std::optional<std::string> error = checkProblem(context, problem))
       return llvm::createStringError(*error);
-    // The whole problem must fit in memory several times over; a hostile shape is
-    // refused here.
-    oracle::Problem &s = problem.shape;
-    double elements = double(s.batch) * s.heads * s.queryLength *
-                          (s.headDim + s.valueDim + s.params.topk) +
-                      double(s.batch) * s.kvHeads * s.keyLength *
-                          (s.headDim + s.valueDim);
-    if (elements > 0x1p36)
-      return llvm::createStringError("expected a shape of at most 2^36 elements, "
-                                     "but got %g",
-                                     elements);
     return fill();
   }
 
@@ -150,8 +139,13 @@ private:
       s.queryLength = (*shape)[3], s.keyLength = (*shape)[4];
       s.headDim = (*shape)[5];
     }
-    if (op.valueDim)
+    if (op.valueDim) {
+      if (*op.valueDim < 0)
+        return llvm::createStringError("expected --value-dim to be a multiple of 8 "
+                                       "in [8, 256], but got %lld",
+                                       static_cast<long long>(*op.valueDim));
       s.valueDim = *op.valueDim;
+    }
     struct {
       const char *name;
       int64_t &batch, &heads, &length, &dim;
@@ -192,16 +186,25 @@ private:
         return llvm::createStringError("expected head dimensions to be multiples "
                                        "of 8 in [8, 256], but got %lld",
                                        static_cast<long long>(dim));
+    // One thread each at most; and lengths are made for each batch.
+    if (s.batch > 1 << 20 || s.heads > 1 << 16)
+      return llvm::createStringError("expected at most 1048576 batches and 65536 "
+                                     "heads, but got %lld and %lld",
+                                     static_cast<long long>(s.batch),
+                                     static_cast<long long>(s.heads));
     if (s.kvHeads < 1 || s.heads < 1 || s.heads % s.kvHeads != 0)
       return llvm::createStringError(
           "expected the number of query heads to be a positive multiple of the "
           "number of kv heads, but got %lld and %lld",
           static_cast<long long>(s.heads), static_cast<long long>(s.kvHeads));
     s.scale = op.scale.value_or(1 / std::sqrt(double(s.headDim)));
-    if (!std::isfinite(s.scale))
-      return llvm::createStringError("expected --scale to be finite");
     // Functions take it as float32.
-    s.scale = static_cast<float>(s.scale);
+    float scale = static_cast<float>(s.scale);
+    if (!std::isfinite(scale))
+      return llvm::createStringError("expected --scale to be a finite float32, but "
+                                     "got %g",
+                                     s.scale);
+    s.scale = scale;
     return llvm::Error::success();
   }
 
@@ -298,6 +301,7 @@ private:
     return llvm::Error::success();
   }
 
+  mlir::MLIRContext &context;
   const Options &options;
   const OpOptions &op;
   OpProblem &problem;
@@ -311,6 +315,7 @@ struct Phase {
   llvm::Error (OpCode::*call)(const OpProblem &, OpBuffers &, Invocation &);
   void (*reference)(const OpProblem &, OpBuffers &);
   Verdict (*verify)(const OpProblem &, const OpBuffers &, const VerifyOptions &);
+  OpFunctions function;
 };
 } // namespace
 
@@ -320,21 +325,15 @@ static void progress(const llvm::Twine &what) {
     llvm::errs() << "[pisa-runner] " << what << "\n";
 }
 
-static size_t peakRss() {
-  struct rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<size_t>(usage.ru_maxrss) * 1024;
-}
-
 llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
                                        const Options &options,
                                        const OpOptions &op) {
   const Phase build = {"build_pyramid", &OpCode::buildPyramid, referencePyramid,
-                       verifyPyramid};
+                       verifyPyramid, BuildPyramidFunction};
   const Phase route = {"route", &OpCode::route, referenceRoute,
-                       verifyRoute};
+                       verifyRoute, RouteFunction};
   const Phase attention = {"attention", &OpCode::attention, referenceAttention,
-                           verifyAttention};
+                           verifyAttention, AttentionFunction};
   bool givenIndices = options.inputs.count("indices");
   std::vector<Phase> phases;
   if (op.op == "build_pyramid")
@@ -351,7 +350,7 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
 
   OpProblem problem;
   OpBuffers buffers;
-  if (auto error = Setup(options, op, problem, buffers).run())
+  if (auto error = Setup(context, options, op, problem, buffers).run())
     return error;
 
   ThreadPool pool(options.threads);
@@ -359,8 +358,11 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
   std::unique_ptr<OpCode> code;
   if (options.target == "cpu") {
     progress("compiling");
+    unsigned functions = 0;
+    for (const Phase &phase : phases)
+      functions |= phase.function;
     auto compiled = OpCode::compile(context, problem, buffers.indices.shape[3],
-                                    options.compile);
+                                    options.compile, functions);
     if (!compiled)
       return compiled.takeError();
     code = std::move(*compiled);
@@ -427,18 +429,7 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
   for (auto &[name, array] : outputs)
     if (auto error = writeOutput(options.outputDir, name, *array))
       return error;
-  if (!options.jsonFile.empty()) {
-    llvm::json::Object report{
-        {"op", op.op},
-        {"target", options.target},
-        {"threads", static_cast<int64_t>(pool.getNumThreads())},
-        {"phases", std::move(timings)},
-        {"scratch_bytes", static_cast<int64_t>(invocation.getPeakScratch())},
-        {"peak_rss_bytes", static_cast<int64_t>(peakRss())}};
-    std::string text = llvm::formatv(
-        "{0:2}\n", llvm::json::Value(std::move(report)));
-    if (auto error = writeText(options.jsonFile, text))
-      return error;
-  }
+  if (auto error = writeReport(options, op.op, std::move(timings), pool, invocation))
+    return error;
   return exit;
 }

@@ -13,6 +13,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
 #include <map>
 #include <optional>
 #include <string>
@@ -76,6 +77,11 @@ llvm::Error writeOutput(const std::string &folder, const std::string &name,
                         const npy::Array &array);
 llvm::Error writeText(const std::string &path, const std::string &text);
 std::string printShape(llvm::ArrayRef<int64_t> shape);
+/// Writes --json, if asked for: what ran, its timings ({"name", "ms"} each), and
+/// memory.
+llvm::Error writeReport(const Options &options, llvm::StringRef name,
+                        llvm::json::Array timings, const ThreadPool &pool,
+                        const Invocation &invocation);
 
 /// Median of the milliseconds that `runs` calls of `body` take.
 llvm::Expected<double> medianMs(int64_t runs,

@@ -79,7 +79,7 @@ struct CommandLine {
   cl::opt<bool> scores{"scores", cl::desc("Compute and write scores with --op=route"),
                        cl::cat(category)};
 
-  cl::opt<std::string> inputs{
+  cl::list<std::string> inputs{
       "inputs",
       cl::desc("name=file.npy, name=number or file.npz, with commas between them; "
                "random normal where absent"),
@@ -120,6 +120,39 @@ struct CommandLine {
 };
 } // namespace
 
+/// A request that nothing will honour is an error.
+static llvm::Error refuseIdle(const CommandLine &line) {
+  auto refuse = [](std::initializer_list<const cl::Option *> options,
+                   const char *needed) -> llvm::Error {
+    for (const cl::Option *option : options)
+      if (option->getNumOccurrences() > 0)
+        return llvm::createStringError("expected --" + option->ArgStr + " only " +
+                                       needed);
+    return llvm::Error::success();
+  };
+  if (line.op.empty())
+    if (auto error = refuse(
+            {&line.shape, &line.dtype, &line.valueDim, &line.kLen, &line.qStart,
+             &line.scale, &line.blockSize, &line.fanout, &line.topk, &line.beam,
+             &line.rerank, &line.leafAtoms, &line.queryBlock, &line.sink,
+             &line.local, &line.causal, &line.summaryDtype},
+            "with --op"))
+      return error;
+  if (!line.op.empty())
+    if (auto error = refuse({&line.entry}, "with a file"))
+      return error;
+  if (line.op != "route")
+    if (auto error = refuse({&line.scores}, "with --op=route"))
+      return error;
+  if (line.target != "cpu")
+    // A list's own operator& gives its storage.
+    if (auto error = refuse({&line.cpu, std::addressof(line.printAfter),
+                             &line.check, &line.scratchLimit},
+                            "with --target=cpu"))
+      return error;
+  return llvm::Error::success();
+}
+
 static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
   runner::Options options;
   options.target = line.target;
@@ -141,8 +174,8 @@ static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
                                    "got %g",
                                    options.toleranceScale);
   options.threads = line.threads;
-  if (options.threads > 4096)
-    return llvm::createStringError("expected --threads to be in [0, 4096], but got "
+  if (options.threads > 1024)
+    return llvm::createStringError("expected --threads to be in [0, 1024], but got "
                                    "%u",
                                    options.threads);
   options.seed = line.seed;
@@ -166,7 +199,10 @@ static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
           "'");
     options.compile.printAfter.insert(level);
   }
-  if (auto error = runner::parseInputs(line.inputs, options.inputs))
+  for (const std::string &inputs : line.inputs)
+    if (auto error = runner::parseInputs(inputs, options.inputs))
+      return error;
+  if (auto error = refuseIdle(line))
     return error;
 
   mlir::DialectRegistry registry;

@@ -57,16 +57,33 @@ void fillRandom(const OpProblem &problem, uint64_t seed, OpBuffers &buffers);
 /// Lengths from the problem; outputs of the right shapes, filled with NaN.
 void allocateOutputs(const OpProblem &problem, OpBuffers &buffers);
 
-/// A module with the functions @build_pyramid, @route and @attention of the problem,
+/// The functions of a problem's module.
+enum OpFunctions : unsigned {
+  BuildPyramidFunction = 1,
+  RouteFunction = 2,
+  AttentionFunction = 4,
+  AllFunctions = 7,
+};
+
+/// A module with functions @build_pyramid, @route and @attention of the problem,
 /// dynamic in B, Tq and Tk; `listWidth` entries a list in @attention.
-std::string printModule(const OpProblem &problem, int64_t listWidth);
+std::string printModule(const OpProblem &problem, int64_t listWidth,
+                        unsigned functions = AllFunctions);
+
+/// Why the problem is refused, if it is: by the oracle's rules, the dialect's, or
+/// for the memory that its buffers would take.
+std::optional<std::string> checkProblem(mlir::MLIRContext &context,
+                                        const OpProblem &problem);
+
+/// Bytes that this process may use: of the machine, or by its limit.
+uint64_t getUsableMemory();
 
 /// The compiled functions of a problem. They serve any B, Tq, Tk.
 class OpCode {
 public:
   static llvm::Expected<std::unique_ptr<OpCode>>
   compile(mlir::MLIRContext &context, const OpProblem &problem, int64_t listWidth,
-          const CompileOptions &options);
+          const CompileOptions &options, unsigned functions = AllFunctions);
 
   llvm::Error buildPyramid(const OpProblem &problem, OpBuffers &buffers,
                            Invocation &invocation);

@@ -249,7 +249,9 @@ struct PackAtoms : OpRewritePattern<PackAtomsOp> {
           return e.load(op.getAtoms(), {zero, zero, safeLeaf, a, d});
         });
       });
-      Value hasOutlier = e.cmp(arith::CmpIPredicate::sge, outlier, zero);
+      // An outlier that `pool_leaves` did not write may be anything.
+      Value hasOutlier = e.both(e.cmp(arith::CmpIPredicate::sge, outlier, zero),
+                                e.cmp(arith::CmpIPredicate::slt, outlier, kLen));
       writeColumn(e.add(e.idx(numAtoms * nodes), n),
                   arith::SelectOp::create(e, hasOutlier, e.idx(1), zero),
                   [&](Value d) {

@@ -49,21 +49,43 @@ public:
         b, loc, b.getAffineSymbolExpr(0).ceilDiv(divisor), {value});
   }
 
+  Value dimI32(Value value, int64_t i) {
+    return arith::IndexCastOp::create(b, loc, b.getI32Type(), dim(value, i));
+  }
+
+  /// A [B] tensor of i32, element by element.
+  Value mapPerBatch(Value perBatch, function_ref<Value(OpBuilder &, Value)> map) {
+    Value init = empty(tensor::getMixedSizes(b, loc, perBatch), b.getI32Type());
+    AffineMap identity = b.getMultiDimIdentityMap(1);
+    auto generic = linalg::GenericOp::create(
+        b, loc, init.getType(), perBatch, init,
+        ArrayRef<AffineMap>{identity, identity},
+        ArrayRef<utils::IteratorType>{utils::IteratorType::parallel},
+        [&](OpBuilder &b, Location loc, ValueRange args) {
+          linalg::YieldOp::create(b, loc, map(b, args[0]));
+        });
+    return generic.getResult(0);
+  }
+
+  /// `kLen` clamped to [0, capacity]: lengths are data, and nothing past the
+  /// capacity may be read whatever they hold.
+  Value clampLength(Value kLen, Value k) {
+    Value capacity = dimI32(k, 2);
+    Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+    return mapPerBatch(kLen, [&](OpBuilder &b, Value length) -> Value {
+      Value most = arith::MinSIOp::create(b, loc, length, capacity);
+      return arith::MaxSIOp::create(b, loc, most, zero);
+    });
+  }
+
   /// `qStart`, or where it is absent in causal attention k_len - Tq.
   Value resolveStart(ParamsAttr params, Value qStart, Value kLen, Value q) {
     if (qStart || !params.getCausal())
       return qStart;
-    Value length = arith::IndexCastOp::create(b, loc, b.getI32Type(), dim(q, 2));
-    Value init = empty(tensor::getMixedSizes(b, loc, kLen), b.getI32Type());
-    AffineMap identity = b.getMultiDimIdentityMap(1);
-    auto generic = linalg::GenericOp::create(
-        b, loc, init.getType(), kLen, init, ArrayRef<AffineMap>{identity, identity},
-        ArrayRef<utils::IteratorType>{utils::IteratorType::parallel},
-        [&](OpBuilder &b, Location loc, ValueRange args) {
-          Value start = arith::SubIOp::create(b, loc, args[0], length);
-          linalg::YieldOp::create(b, loc, start);
-        });
-    return generic.getResult(0);
+    Value queries = dimI32(q, 2);
+    return mapPerBatch(kLen, [&](OpBuilder &b, Value length) -> Value {
+      return arith::SubIOp::create(b, loc, length, queries);
+    });
   }
 
   OpBuilder &b;
@@ -116,7 +138,7 @@ FailureOr<SmallVector<Value>> BuildPyramidOp::decomposeOperation(OpBuilder &b) {
     return llvm::to_vector_of<Value>(getDpsInits());
   PhaseBuilder p(b, *this);
   Location loc = getLoc();
-  Value k = getK();
+  Value k = getK(), kLen = p.clampLength(getKLen(), k);
 
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, getPyramid());
   Value sums = p.empty(sizes, b.getF32Type());
@@ -127,7 +149,7 @@ FailureOr<SmallVector<Value>> BuildPyramidOp::decomposeOperation(OpBuilder &b) {
   SmallVector<Type> leafTypes = {leafSums.getType()};
   if (getAtoms())
     leafTypes.append({getAtoms().getType(), getOutlier().getType()});
-  auto leaves = p.create<PoolLeavesOp>(leafTypes, getParams(), k, getKLen(),
+  auto leaves = p.create<PoolLeavesOp>(leafTypes, getParams(), k, kLen,
                                        p.index(0), leafSums, getAtoms(),
                                        getOutlier());
 
@@ -135,7 +157,7 @@ FailureOr<SmallVector<Value>> BuildPyramidOp::decomposeOperation(OpBuilder &b) {
   if (getOpenSums())
     nodeTypes.push_back(getOpenSums().getType());
   auto nodes = p.create<PoolNodesOp>(nodeTypes, getParams(), k,
-                                     leaves.getResult(0), getKLen(), sums,
+                                     leaves.getResult(0), kLen, sums,
                                      getPyramid(), getOpenSums());
 
   // In the order of the inits: pyramid, open_sums, atoms, outlier.
@@ -155,7 +177,8 @@ FailureOr<SmallVector<Value>> RouteOp::decomposeOperation(OpBuilder &b) {
   PhaseBuilder p(b, *this);
   Location loc = getLoc();
   ParamsAttr params = getParams();
-  Value q = getQ(), k = getK(), kLen = getKLen(), scale = getScale();
+  Value q = getQ(), k = getK(), scale = getScale();
+  Value kLen = p.clampLength(getKLen(), k);
   Value qStart = p.resolveStart(params, getQStart(), kLen, q);
   Value zero = p.index(0);
   // Only a block of several queries can be clipped by the sequence's end.
@@ -227,9 +250,10 @@ FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
   if (isEmpty(getQ()) || isEmpty(getK()))
     return fillAll(b, getLoc(), {{getO(), 0}, {getLse(), -inf}});
   PhaseBuilder p(b, *this);
-  Value qStart = p.resolveStart(getParams(), getQStart(), getKLen(), getQ());
+  Value kLen = p.clampLength(getKLen(), getK());
+  Value qStart = p.resolveStart(getParams(), getQStart(), kLen, getQ());
   auto tiles = p.create<AttendTilesOp>(getResultTypes(), getParams(), getQ(),
-                                       getK(), getV(), getIndices(), getKLen(),
+                                       getK(), getV(), getIndices(), kLen,
                                        qStart, p.index(0), getScale(), getO(),
                                        getLse());
   return llvm::to_vector_of<Value>(tiles.getResults());
