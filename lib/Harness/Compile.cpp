@@ -32,12 +32,14 @@ pisa::compileForCpu(mlir::ModuleOp module, const CompileOptions &options) {
     module.print(*options.printTo);
     *options.printTo << "\n";
   };
-  auto run = [&](llvm::StringRef level,
-                 llvm::function_ref<void(OpPassManager &)> build) -> llvm::Error {
+  auto run =
+      [&](llvm::StringRef level,
+          llvm::function_ref<void(OpPassManager &)> build) -> llvm::Error {
     PassManager pm(module.getContext());
     build(pm);
     if (failed(pm.run(module)))
-      return llvm::createStringError("lowering to level '" + level + "' failed");
+      return llvm::createStringError("lowering to level '" + level +
+                                     "' failed");
     print(level);
     return llvm::Error::success();
   };

@@ -99,14 +99,14 @@ static Array intArray(const std::vector<int32_t> &values) {
 void pisa::fillRandom(const OpProblem &problem, uint64_t seed,
                       OpBuffers &buffers) {
   const oracle::Problem &s = problem.shape;
-  buffers.q = randomNormal(3 * seed, {s.batch, s.heads, s.queryLength, s.headDim},
-                           problem.dtype);
-  buffers.k = randomNormal(3 * seed + 1,
-                           {s.batch, s.kvHeads, s.keyLength, s.headDim},
-                           problem.dtype);
-  buffers.v = randomNormal(3 * seed + 2,
-                           {s.batch, s.kvHeads, s.keyLength, s.valueDim},
-                           problem.dtype);
+  buffers.q = randomNormal(
+      3 * seed, {s.batch, s.heads, s.queryLength, s.headDim}, problem.dtype);
+  buffers.k =
+      randomNormal(3 * seed + 1, {s.batch, s.kvHeads, s.keyLength, s.headDim},
+                   problem.dtype);
+  buffers.v =
+      randomNormal(3 * seed + 2, {s.batch, s.kvHeads, s.keyLength, s.valueDim},
+                   problem.dtype);
   poisonSlack(buffers.k, s.kLen);
   poisonSlack(buffers.v, s.kLen);
 }
@@ -120,8 +120,8 @@ void pisa::allocateOutputs(const OpProblem &problem, OpBuffers &buffers) {
     buffers.qStart = intArray(*s.qStart);
   buffers.pyramid =
       poisoned(summary, {s.batch, s.kvHeads, problem.numNodes(), s.headDim});
-  buffers.openSums = poisoned(Array::Type::F32, {s.batch, s.kvHeads,
-                                                 problem.numLevels(), s.headDim});
+  buffers.openSums = poisoned(
+      Array::Type::F32, {s.batch, s.kvHeads, problem.numLevels(), s.headDim});
   buffers.atoms = poisoned(
       summary, {s.batch, s.kvHeads, leaves, s.params.leafAtoms, s.headDim});
   buffers.outlier = poisoned(Array::Type::I32, {s.batch, s.kvHeads, leaves});
@@ -129,8 +129,8 @@ void pisa::allocateOutputs(const OpProblem &problem, OpBuffers &buffers) {
     buffers.indices = poisoned(
         Array::Type::I32, {s.batch, s.kvHeads, queryBlocks, s.params.topk});
   buffers.count = poisoned(Array::Type::I32, {s.batch, s.kvHeads, queryBlocks});
-  buffers.scores = poisoned(
-      Array::Type::F32, {s.batch, s.kvHeads, queryBlocks, s.params.topk});
+  buffers.scores = poisoned(Array::Type::F32,
+                            {s.batch, s.kvHeads, queryBlocks, s.params.topk});
   buffers.out =
       poisoned(problem.dtype, {s.batch, s.heads, s.queryLength, s.valueDim});
   buffers.lse = poisoned(Array::Type::F32, {s.batch, s.heads, s.queryLength});
@@ -151,7 +151,8 @@ static std::string printParams(const OpProblem &problem) {
   if (p.rerank)
     os << ", rerank = " << *p.rerank;
   os << ", leaf_atoms = " << p.leafAtoms << ", query_block = " << p.queryBlock
-     << ", sink_blocks = " << p.sinkBlocks << ", local_blocks = " << p.localBlocks
+     << ", sink_blocks = " << p.sinkBlocks
+     << ", local_blocks = " << p.localBlocks
      << ", causal = " << (p.causal ? "true" : "false");
   if (problem.summaryDtype)
     os << ", summary_dtype = " << npy::typeName(*problem.summaryDtype);
@@ -179,9 +180,10 @@ public:
     std::string values;
     for (int i = 0; i < numResults; ++i)
       values += (i ? ", %0#" : "%0#") + std::to_string(i);
-    return "func.func @" + name + "(" + arguments + ") -> (" + results + ") {\n" +
-           "  %0:" + std::to_string(numResults) + " = " + op + " -> " + results +
-           "\n  return " + values + " : " + results + "\n}\n";
+    return "func.func @" + name + "(" + arguments + ") -> (" + results +
+           ") {\n" + "  %0:" + std::to_string(numResults) + " = " + op +
+           " -> " + results + "\n  return " + values + " : " + results +
+           "\n}\n";
   }
 
 private:
@@ -196,7 +198,8 @@ std::string pisa::printModule(const OpProblem &problem, int64_t listWidth,
   std::string params = printParams(problem);
   std::string element = npy::typeName(problem.dtype);
   std::string summary = npy::typeName(problem.getSummaryType());
-  auto tensor = [](std::initializer_list<int64_t> shape, const std::string &type) {
+  auto tensor = [](std::initializer_list<int64_t> shape,
+                   const std::string &type) {
     std::string text = "tensor<";
     for (int64_t size : shape)
       text += (size < 0 ? "?" : std::to_string(size)) + "x";
@@ -215,9 +218,9 @@ std::string pisa::printModule(const OpProblem &problem, int64_t listWidth,
   std::string text;
   if (functions & BuildPyramidFunction) {
     FunctionPrinter f;
-    std::string op = "pisa.build_pyramid " + params + " ins(" + f.use("k", kType) +
-                     ") k_len(" + f.use("k_len", perBatch) + ") outs(" +
-                     f.use("pyramid", pyramidType) + ")";
+    std::string op = "pisa.build_pyramid " + params + " ins(" +
+                     f.use("k", kType) + ") k_len(" + f.use("k_len", perBatch) +
+                     ") outs(" + f.use("pyramid", pyramidType) + ")";
     f.result(pyramidType);
     if (problem.wantOpenSums) {
       std::string type = tensor({-1, s.kvHeads, -1, s.headDim}, "f32");
@@ -244,8 +247,9 @@ std::string pisa::printModule(const OpProblem &problem, int64_t listWidth,
     f.declare("q", qType);
     f.declare("k", kType);
     f.declare("pyramid", pyramidType);
-    std::string op = "pisa.route " + params + " ins(%q, %k, %pyramid : " + qType +
-                     ", " + kType + ", " + pyramidType + ")";
+    std::string op = "pisa.route " + params +
+                     " ins(%q, %k, %pyramid : " + qType + ", " + kType + ", " +
+                     pyramidType + ")";
     if (problem.usesAtoms()) {
       f.declare("atoms", atomsType);
       f.declare("outlier", outlierType);
@@ -273,8 +277,8 @@ std::string pisa::printModule(const OpProblem &problem, int64_t listWidth,
     f.declare("v", vType);
     f.declare("indices", list);
     std::string op = "pisa.attention " + params +
-                     " ins(%q, %k, %v, %indices : " + qType + ", " + kType + ", " +
-                     vType + ", " + list + ")" + positions(f);
+                     " ins(%q, %k, %v, %indices : " + qType + ", " + kType +
+                     ", " + vType + ", " + list + ")" + positions(f);
     std::string lseType = tensor({-1, s.heads, -1}, "f32");
     op += " outs(" + f.use("o", oType) + ") lse(" + f.use("lse", lseType) + ")";
     f.result(oType);
@@ -294,15 +298,16 @@ uint64_t pisa::getUsableMemory() {
 
 std::optional<std::string> pisa::checkProblem(mlir::MLIRContext &context,
                                               const OpProblem &problem) {
-  // The dialect first: it bounds what the rest computes with. Only the message is
-  // kept; the text it points into is ours, not the user's.
+  // The dialect first: it bounds what the rest computes with. Only the message
+  // is kept; the text it points into is ours, not the user's.
   std::string message;
   {
-    mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diag) {
-      if (message.empty())
-        message = diag.str();
-      return mlir::success();
-    });
+    mlir::ScopedDiagnosticHandler handler(&context,
+                                          [&](mlir::Diagnostic &diag) {
+                                            if (message.empty())
+                                              message = diag.str();
+                                            return mlir::success();
+                                          });
     auto module = mlir::parseSourceString<mlir::ModuleOp>(
         printModule(problem, problem.shape.params.topk), &context);
     if (!module)
@@ -324,10 +329,11 @@ std::optional<std::string> pisa::checkProblem(mlir::MLIRContext &context,
                              perLeaf * leaves + 2);
   double needed = elements * (sizeof(float) + sizeof(double));
   if (needed > double(getUsableMemory()))
-    return llvm::formatv("expected buffers that fit in the {0} MiB of memory, but "
-                         "the shape needs about {1} MiB",
-                         getUsableMemory() >> 20,
-                         static_cast<uint64_t>(needed / (1 << 20)))
+    return llvm::formatv(
+               "expected buffers that fit in the {0} MiB of memory, but "
+               "the shape needs about {1} MiB",
+               getUsableMemory() >> 20,
+               static_cast<uint64_t>(needed / (1 << 20)))
         .str();
   return std::nullopt;
 }
@@ -358,8 +364,8 @@ static CpuArgument argument(Array &array) {
 
 llvm::Error OpCode::buildPyramid(const OpProblem &problem, OpBuffers &b,
                                  Invocation &invocation) {
-  llvm::SmallVector<CpuArgument> arguments = {
-      argument(b.k), argument(b.kLen), argument(b.pyramid)};
+  llvm::SmallVector<CpuArgument> arguments = {argument(b.k), argument(b.kLen),
+                                              argument(b.pyramid)};
   if (problem.wantOpenSums)
     arguments.push_back(argument(b.openSums));
   if (problem.usesAtoms())
@@ -385,9 +391,9 @@ llvm::Error OpCode::route(const OpProblem &problem, OpBuffers &b,
 
 llvm::Error OpCode::attention(const OpProblem &problem, OpBuffers &b,
                               Invocation &invocation) {
-  llvm::SmallVector<CpuArgument> arguments = {argument(b.q), argument(b.k),
-                                              argument(b.v), argument(b.indices),
-                                              argument(b.kLen)};
+  llvm::SmallVector<CpuArgument> arguments = {
+      argument(b.q), argument(b.k), argument(b.v), argument(b.indices),
+      argument(b.kLen)};
   if (problem.shape.qStart)
     arguments.push_back(argument(b.qStart));
   arguments.push_back(CpuArgument::scalar(problem.shape.scale));

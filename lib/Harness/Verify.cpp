@@ -1,4 +1,5 @@
-//===- Verify.cpp - Comparison of a problem's outputs with the oracle -*- C++ -*-===//
+//===- Verify.cpp - Comparison of a problem's outputs with the oracle -*- C++
+//-*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -19,7 +20,8 @@ using npy::Array;
 
 static std::vector<int32_t> toInts(const Array &array) {
   std::vector<int32_t> values(array.numElements());
-  std::memcpy(values.data(), array.data.data(), values.size() * sizeof(int32_t));
+  std::memcpy(values.data(), array.data.data(),
+              values.size() * sizeof(int32_t));
   return values;
 }
 
@@ -42,7 +44,8 @@ struct Comparison {
   double maxError = 0;
   std::string first;
 
-  void add(const char *what, int64_t i, double got, double want, double allowed) {
+  void add(const char *what, int64_t i, double got, double want,
+           double allowed) {
     if (std::isnan(got) && std::isnan(want))
       return;
     double error = got == want ? 0 : std::abs(got - want);
@@ -51,8 +54,8 @@ struct Comparison {
     if (error <= allowed)
       return;
     if (wrong++ == 0)
-      first = llvm::formatv("{0} element {1}: expected {2:e8}, but got {3:e8}", what, i,
-                            want, got);
+      first = llvm::formatv("{0} element {1}: expected {2:e8}, but got {3:e8}",
+                            what, i, want, got);
   }
 };
 } // namespace
@@ -98,9 +101,10 @@ Verdict pisa::verifyPyramid(const OpProblem &problem, const OpBuffers &buffers,
     }
     int64_t most = 1 + static_cast<int64_t>(outlier.size()) / 100;
     if (others > most)
-      return {false, llvm::formatv("pyramid: {0} of {1} outliers differ, at most "
-                                   "{2} may",
-                                   others, outlier.size(), most)};
+      return {false,
+              llvm::formatv("pyramid: {0} of {1} outliers differ, at most "
+                            "{2} may",
+                            others, outlier.size(), most)};
   }
   if (comparison.wrong)
     return {false, llvm::formatv("pyramid: {0} wrong; {1}", comparison.wrong,
@@ -192,12 +196,13 @@ Verdict pisa::verifyRoute(const OpProblem &problem, const OpBuffers &buffers,
   // The count is the number of entries, in every row.
   for (size_t row = 0; row < count.size(); ++row) {
     auto *first = indices.data() + row * width;
-    int64_t entries = std::count_if(first, first + width,
-                                    [](int32_t e) { return e >= 0; });
+    int64_t entries =
+        std::count_if(first, first + width, [](int32_t e) { return e >= 0; });
     if (entries != count[row])
-      return {false, llvm::formatv("route: count of row {0}: expected {1}, but got "
-                                   "{2}",
-                                   row, entries, count[row])};
+      return {false,
+              llvm::formatv("route: count of row {0}: expected {1}, but got "
+                            "{2}",
+                            row, entries, count[row])};
   }
 
   int64_t rows = 0, tieRows = 0;
@@ -208,29 +213,31 @@ Verdict pisa::verifyRoute(const OpProblem &problem, const OpBuffers &buffers,
         sliceRows(q.data(), s.batch * s.heads, s.queryLength, s.headDim,
                   span.first * s.params.queryBlock, part.queryLength);
     std::vector<int32_t> partIndices =
-        sliceRows(indices.data(), s.batch * s.kvHeads, blocks, width, span.first,
-                  span.count);
+        sliceRows(indices.data(), s.batch * s.kvHeads, blocks, width,
+                  span.first, span.count);
     oracle::SelectionReport report = oracle::checkSelection(
         part, partQ.data(), k.data(), pyramid.data(), atoms.data(),
         outlier.data(), partIndices.data(), relTol);
     if (report.wrongRows)
-      return {false, llvm::formatv("route: {0} of {1} rows from query block {2} on "
-                                   "wrong; {3}",
-                                   report.wrongRows, report.rows, span.first,
-                                   report.firstError)};
+      return {false,
+              llvm::formatv("route: {0} of {1} rows from query block {2} on "
+                            "wrong; {3}",
+                            report.wrongRows, report.rows, span.first,
+                            report.firstError)};
     rows += report.rows;
     tieRows += report.tieRows;
     if (!problem.wantScores)
       continue;
     // On the oracle's own selection, where ours is the same.
     oracle::Selection want =
-        oracle::select(part, partQ.data(), k.data(), pyramid.data(), atoms.data(),
-                       outlier.data());
+        oracle::select(part, partQ.data(), k.data(), pyramid.data(),
+                       atoms.data(), outlier.data());
     std::vector<double> partScores =
         sliceRows(scores.data(), s.batch * s.kvHeads, blocks, width, span.first,
                   span.count);
     for (size_t i = 0; i < partScores.size(); i += width) {
-      if (!std::equal(want.indices.begin() + i, want.indices.begin() + i + width,
+      if (!std::equal(want.indices.begin() + i,
+                      want.indices.begin() + i + width,
                       partIndices.begin() + i))
         continue;
       for (size_t j = i; j < i + width; ++j)
@@ -240,11 +247,12 @@ Verdict pisa::verifyRoute(const OpProblem &problem, const OpBuffers &buffers,
     }
   }
   if (comparison.wrong)
-    return {false, llvm::formatv("route: {0} scores wrong; {1}", comparison.wrong,
-                                 comparison.first)};
-  return {true, llvm::formatv("route: {0} rows right, {1} of them inside the tie "
-                              "band",
-                              rows, tieRows)};
+    return {false, llvm::formatv("route: {0} scores wrong; {1}",
+                                 comparison.wrong, comparison.first)};
+  return {true,
+          llvm::formatv("route: {0} rows right, {1} of them inside the tie "
+                        "band",
+                        rows, tieRows)};
 }
 
 /// eps of docs/Spec.md, "Attention tolerance".
@@ -255,13 +263,15 @@ static double attentionEps(const OpProblem &problem, int64_t listWidth) {
   case Array::Type::F16:
     return 0x1p-11;
   default: {
-    double keys = static_cast<double>(listWidth) * problem.shape.params.blockSize;
+    double keys =
+        static_cast<double>(listWidth) * problem.shape.params.blockSize;
     return 0x1p-23 * std::sqrt(std::max(1.0, keys));
   }
   }
 }
 
-Verdict pisa::verifyAttention(const OpProblem &problem, const OpBuffers &buffers,
+Verdict pisa::verifyAttention(const OpProblem &problem,
+                              const OpBuffers &buffers,
                               const VerifyOptions &options) {
   const oracle::Problem &s = problem.shape;
   std::vector<double> q = npy::toDoubles(buffers.q);
@@ -284,8 +294,8 @@ Verdict pisa::verifyAttention(const OpProblem &problem, const OpBuffers &buffers
     };
     std::vector<double> partQ = slice(q, s.headDim);
     std::vector<int32_t> partIndices =
-        sliceRows(indices.data(), s.batch * s.kvHeads, blocks, width, span.first,
-                  span.count);
+        sliceRows(indices.data(), s.batch * s.kvHeads, blocks, width,
+                  span.first, span.count);
     std::vector<double> out(s.batch * s.heads * rows * s.valueDim);
     std::vector<double> lse(s.batch * s.heads * rows);
     oracle::attend(part, partQ.data(), k.data(), v.data(), partIndices.data(),
@@ -294,10 +304,11 @@ Verdict pisa::verifyAttention(const OpProblem &problem, const OpBuffers &buffers
         part, v.data(), partIndices.data(), width, out.data(), lse.data(),
         slice(gotOut, s.valueDim).data(), slice(gotLse, 1).data(), eps);
     if (report.wrong)
-      return {false, llvm::formatv("attention: {0} of {1} values from query {2} on "
-                                   "wrong; {3}",
-                                   report.wrong, report.elements, first,
-                                   report.firstError)};
+      return {false,
+              llvm::formatv("attention: {0} of {1} values from query {2} on "
+                            "wrong; {3}",
+                            report.wrong, report.elements, first,
+                            report.firstError)};
     values += report.elements;
     if (!(report.maxError <= worst.maxError) || worst.elements == 0) {
       worst = report;
@@ -305,11 +316,11 @@ Verdict pisa::verifyAttention(const OpProblem &problem, const OpBuffers &buffers
     }
   }
   return {true,
-          llvm::formatv("attention: {0} values right, max error {1:e2} of {2:e2} "
-                        "allowed at batch {3}, head {4}, query {5}, column {6}",
-                        values, worst.maxError, worst.maxAllowed, worst.worst[0],
-                        worst.worst[1], worst.worst[2] + worstFirst,
-                        worst.worst[3])};
+          llvm::formatv(
+              "attention: {0} values right, max error {1:e2} of {2:e2} "
+              "allowed at batch {3}, head {4}, query {5}, column {6}",
+              values, worst.maxError, worst.maxAllowed, worst.worst[0],
+              worst.worst[1], worst.worst[2] + worstFirst, worst.worst[3])};
 }
 
 //===----------------------------------------------------------------------===//
@@ -380,7 +391,8 @@ int64_t pisa::countPairs(const OpProblem &problem, const OpBuffers &buffers) {
     for (int64_t h = 0; h < s.kvHeads; ++h)
       for (int64_t t = 0; t < s.queryLength; ++t) {
         int64_t end = s.params.causal ? std::min(kLen, start + t + 1) : kLen;
-        int64_t row = (b * s.kvHeads + h) * queryBlocks + t / s.params.queryBlock;
+        int64_t row =
+            (b * s.kvHeads + h) * queryBlocks + t / s.params.queryBlock;
         for (int64_t i = 0; i < width; ++i) {
           int64_t first = indices[row * width + i] * s.params.blockSize;
           if (first >= 0)

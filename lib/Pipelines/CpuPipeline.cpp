@@ -61,8 +61,7 @@ void pisa::buildKernels(OpPassManager &pm) {
   pm.addPass(createPisaBufferizePass());
   cleanUp(pm);
   // Scratch of a loop's body is allocated once per task.
-  pm.addNestedPass<func::FuncOp>(
-      bufferization::createBufferLoopHoistingPass());
+  pm.addNestedPass<func::FuncOp>(bufferization::createBufferLoopHoistingPass());
   bufferization::buildBufferDeallocationPipeline(
       pm, bufferization::BufferDeallocationPipelineOptions());
   cleanUp(pm);
@@ -104,7 +103,8 @@ void pisa::buildCpuCode(OpPassManager &pm) {
   verifyLevel(pm, "llvm");
 }
 
-void pisa::buildCpuPipeline(OpPassManager &pm, const CpuPipelineOptions &options) {
+void pisa::buildCpuPipeline(OpPassManager &pm,
+                            const CpuPipelineOptions &options) {
   buildPhases(pm, options);
   buildTiles(pm);
   buildKernels(pm);
@@ -112,7 +112,8 @@ void pisa::buildCpuPipeline(OpPassManager &pm, const CpuPipelineOptions &options
 }
 
 ArrayRef<StringRef> pisa::getLevelNames() {
-  static const StringRef names[] = {"problem", "phase", "tile", "kernel", "llvm"};
+  static const StringRef names[] = {"problem", "phase", "tile", "kernel",
+                                    "llvm"};
   return names;
 }
 

@@ -41,8 +41,7 @@ void Invocation::guarded(const std::function<void()> &code) {
 
 void Invocation::abandon() { longjmp(*current.exit, 1); }
 
-std::optional<std::string>
-Invocation::run(const std::function<void()> &entry) {
+std::optional<std::string> Invocation::run(const std::function<void()> &entry) {
   guarded(entry);
   for (auto &[pointer, size] : live)
     std::free(pointer);
@@ -80,7 +79,8 @@ void *Invocation::allocate(size_t alignment, size_t size) {
     std::lock_guard<std::mutex> lock(mutex);
     overLimit = scratchLimit && scratch + size > scratchLimit;
   }
-  if (!overLimit && posix_memalign(&pointer, alignment, std::max<size_t>(size, 1)))
+  if (!overLimit &&
+      posix_memalign(&pointer, alignment, std::max<size_t>(size, 1)))
     pointer = nullptr;
   if (!pointer) {
     report(overLimit ? "expected at most " + std::to_string(scratchLimit) +

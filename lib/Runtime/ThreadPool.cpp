@@ -12,8 +12,8 @@
 
 using namespace pisa;
 
-/// True while this thread runs a body, so that a nested loop does not wait for the
-/// threads it occupies.
+/// True while this thread runs a body, so that a nested loop does not wait for
+/// the threads it occupies.
 static thread_local bool insideBody = false;
 
 ThreadPool::ThreadPool(unsigned numThreads) {
@@ -56,8 +56,8 @@ void ThreadPool::work() {
   }
 }
 
-void ThreadPool::parallelFor(int64_t total,
-                             const std::function<void(int64_t, int64_t)> &task) {
+void ThreadPool::parallelFor(
+    int64_t total, const std::function<void(int64_t, int64_t)> &task) {
   if (total <= 0)
     return;
   if (insideBody || workers.empty() || total == 1) {

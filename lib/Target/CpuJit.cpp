@@ -1,4 +1,5 @@
-//===- CpuJit.cpp - LLVM dialect to machine code in this process -*- C++ -*-===//
+//===- CpuJit.cpp - LLVM dialect to machine code in this process -*- C++
+//-*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -38,9 +39,11 @@ createTargetMachine(llvm::StringRef cpu, llvm::StringRef features) {
   initializeTarget();
   llvm::Triple triple(llvm::sys::getProcessTriple());
   std::string error;
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
-    return llvm::createStringError("no code generator for this machine: " + error);
+    return llvm::createStringError("no code generator for this machine: " +
+                                   error);
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, cpu, features, llvm::TargetOptions(), llvm::Reloc::PIC_,
       std::nullopt, llvm::CodeGenOptLevel::Aggressive, /*JIT=*/true));
@@ -65,9 +68,10 @@ llvm::Expected<CpuTarget> CpuTarget::get(llvm::StringRef cpu) {
     return machine.takeError();
   const llvm::MCSubtargetInfo *info = (*machine)->getMCSubtargetInfo();
   if (!info->isCPUStringValid(result.cpu))
-    return llvm::createStringError("expected the name of a CPU that LLVM knows, "
-                                   "but got '" +
-                                   result.cpu + "'");
+    return llvm::createStringError(
+        "expected the name of a CPU that LLVM knows, "
+        "but got '" +
+        result.cpu + "'");
   result.vectorBits = info->checkFeatures("+avx512f") ? 512
                       : info->checkFeatures("+avx2")  ? 256
                                                       : 128;
@@ -105,10 +109,11 @@ CpuModule::compile(mlir::ModuleOp module, const CpuTarget &target) {
 
   auto optimize = mlir::makeOptimizingTransformer(
       /*optLevel=*/3, /*sizeLevel=*/0, machine->get());
-  // ExecutionEngineOptions keeps a reference: the callable must outlive `create`.
+  // ExecutionEngineOptions keeps a reference: the callable must outlive
+  // `create`.
   auto transform = [&](llvm::Module *llvmModule) -> llvm::Error {
-    // Some CPUs with 512-bit registers ask for 256-bit code, against the down-clocking
-    // of old ones; our loops are dense enough to gain anyway.
+    // Some CPUs with 512-bit registers ask for 256-bit code, against the
+    // down-clocking of old ones; our loops are dense enough to gain anyway.
     std::string width = std::to_string(target.vectorBits);
     for (llvm::Function &function : *llvmModule)
       function.addFnAttr("prefer-vector-width", width);
@@ -119,7 +124,8 @@ CpuModule::compile(mlir::ModuleOp module, const CpuTarget &target) {
   options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Aggressive;
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;
-  auto engine = mlir::ExecutionEngine::create(module, options, std::move(*machine));
+  auto engine =
+      mlir::ExecutionEngine::create(module, options, std::move(*machine));
   if (!engine)
     return engine.takeError();
   (*engine)->registerSymbols([](llvm::orc::MangleAndInterner interner) {
@@ -141,8 +147,8 @@ llvm::Error CpuModule::call(llvm::StringRef function,
   auto entry = engine->lookupPacked(function);
   if (!entry)
     return entry.takeError();
-  // The packed form takes a pointer to each scalar; a memref is its descriptor's
-  // fields: two pointers, an offset, sizes, strides.
+  // The packed form takes a pointer to each scalar; a memref is its
+  // descriptor's fields: two pointers, an offset, sizes, strides.
   static int64_t zero = 0;
   llvm::SmallVector<void *> packed;
   for (const CpuArgument &argument : arguments) {

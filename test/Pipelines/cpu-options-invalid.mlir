@@ -8,7 +8,7 @@
 // Options that do not exist, and values that are none.
 
 // WIDE: 'wide' value invalid for
-// WIDTH: expected 'vector-bits' to be 128, 256 or 512, but got
+// WIDTH: expected 'vector-bits' to be 128, 256 or 512, but got 100{{$}}
 // MAYBE: 'maybe' is invalid value for boolean argument
 // UNKNOWN: no such option threads
 // NAME: 'pisa-cpu-pipelines' does not refer to a registered pass or pass pipeline

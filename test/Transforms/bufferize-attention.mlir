@@ -4,13 +4,15 @@
 // RUN: FileCheck %s --input-file=%t --check-prefix=ALLOC
 // RUN: FileCheck %s --input-file=%t --check-prefix=NOT
 
-// Inputs and outputs are used in place: a task allocates the packed queries, the state
+// Inputs and outputs are used in place: the clamped lengths are the only buffer that
+// all tasks share, and a task allocates the packed queries, the state
 // (acc, max, sum) and one packed block (columns, bias, values), and copies nothing.
 
 // NOT-NOT: memref.copy
 // NOT-NOT: bufferization.
 // NOT-NOT: tensor
 // CHECK-LABEL: func.func @attention(
+// CHECK: memref.alloc() {{.*}} : memref<1xi32>
 // CHECK-NOT: memref.alloc(
 // CHECK: scf.forall
 // CHECK-NOT: shared_outs

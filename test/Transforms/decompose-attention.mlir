@@ -1,13 +1,17 @@
 // RUN: pisa-opt %s -pisa-decompose | FileCheck %s
 
-// attention into attend_tiles, which inherits the discardable attributes. Nothing
-// else is made where q_start is given.
+// attention into attend_tiles, which inherits the discardable attributes. Only the
+// clamped lengths are made besides where q_start is given.
 
 // CHECK-LABEL: func.func @attention(
 // CHECK-SAME: %[[START:[a-z0-9]+]]: tensor<1xi32>, %{{[a-z0-9]+}}: f32
 // CHECK-NOT: linalg.
+// CHECK: %[[LEN:.*]] = linalg.generic
+// CHECK: linalg.yield
+// CHECK-NOT: linalg.
 // CHECK: %[[ZERO:.*]] = arith.constant 0 : index
 // CHECK-NEXT: %[[R:.*]]:2 = pisa.attend_tiles <topk = 4>
+// CHECK-SAME: k_len(%[[LEN]] :
 // CHECK-SAME: q_start(%[[START]] :
 // CHECK-SAME: query_offset(%[[ZERO]])
 // CHECK-SAME: lse(

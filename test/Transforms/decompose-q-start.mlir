@@ -1,10 +1,11 @@
 // RUN: pisa-opt %s -pisa-decompose | FileCheck %s
 
-// An absent q_start is k_len - Tq where the attention is causal; otherwise there is
-// no position.
+// An absent q_start is k_len - Tq where the attention is causal, of the clamped k_len;
+// otherwise there is no position.
 
 // CHECK-LABEL: func.func @attention(
-// CHECK-SAME: %[[LEN:[a-z0-9]+]]: tensor<1xi32>
+// CHECK-SAME: %[[GIVEN:[a-z0-9]+]]: tensor<1xi32>
+// CHECK: %[[LEN:.*]] = linalg.generic {{.*}} ins(%[[GIVEN]] :
 // CHECK: %[[C:.*]] = arith.constant 200 : index
 // CHECK: %[[TQ:.*]] = arith.index_cast %[[C]] : index to i32
 // CHECK: %[[INIT:.*]] = tensor.empty({{.*}}) : tensor<1xi32>
@@ -33,7 +34,8 @@ func.func @attention(
 
 // CHECK-LABEL: func.func @route_dynamic(
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<?x4x?x64xf32>
-// CHECK-SAME: %[[LEN:[a-z0-9]+]]: tensor<?xi32>
+// CHECK-SAME: %[[GIVEN:[a-z0-9]+]]: tensor<?xi32>
+// CHECK: %[[LEN:.*]] = linalg.generic {{.*}} ins(%[[GIVEN]] :
 // CHECK: %[[DIM:.*]] = tensor.dim %[[Q]], %c2
 // CHECK: %[[TQ:.*]] = arith.index_cast %[[DIM]] : index to i32
 // CHECK: %[[INIT:.*]] = tensor.empty({{.*}}) : tensor<?xi32>
@@ -62,7 +64,9 @@ func.func @route_dynamic(
 }
 
 // CHECK-LABEL: func.func @not_causal(
+// CHECK: linalg.generic
 // CHECK-NOT: linalg.generic
+// CHECK-NOT: arith.subi
 // CHECK: pisa.attend_tiles
 // CHECK-NOT: q_start
 // CHECK: return

@@ -25,7 +25,7 @@ def draw_case(seed):
     blocks = int(rng.integers(2, 24 if case["C"] < 64 else 12))
     case["T"] = max(1, blocks * case["C"] + pick(0, 1, -1, int(rng.integers(case["C"]))))
     case["G"] = pick(1, 2, 4)
-    case["D"] = pick(4, 16, 32)
+    case["D"] = pick(8, 16, 40)
     case["A"] = pick(1, 2, 4)
     case["W"] = pick(None, case["K"], case["K"] + 2, 2 * case["K"])
     largest = case["g"] * (case["W"] or case["K"])

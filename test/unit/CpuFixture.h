@@ -21,6 +21,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <mutex>
 
 namespace pisa::test {
 
@@ -47,17 +48,21 @@ inline ThreadPool &getPool() {
   return pool;
 }
 
-/// The code of a problem. Compiling costs seconds and serves all lengths, so each
-/// module is compiled once; null, and a failed test, if it cannot be.
+/// The code of one function of a problem. Compiling costs about a second and
+/// serves all lengths, so each module is compiled once; null, and a failed
+/// test, if it cannot be.
 inline OpCode *getCode(const OpProblem &problem, int64_t listWidth,
-                       const CompileOptions &options) {
+                       const CompileOptions &options, OpFunctions function) {
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
   // Never destroyed: an engine still uses LLVM's static data when it goes.
   static auto &cache = *new std::map<std::string, std::unique_ptr<OpCode>>();
   std::string key = options.cpu + (options.checkInputs ? " checked\n" : "\n") +
-                    printModule(problem, listWidth);
+                    printModule(problem, listWidth, function);
   auto it = cache.find(key);
   if (it == cache.end()) {
-    auto code = OpCode::compile(getContext(), problem, listWidth, options);
+    auto code =
+        OpCode::compile(getContext(), problem, listWidth, options, function);
     if (!code) {
       ADD_FAILURE() << llvm::toString(code.takeError()) << "\n" << key;
       return nullptr;
@@ -109,38 +114,54 @@ struct CpuCase {
 
   oracle::Problem &shape() { return problem.shape; }
 
-  /// Builds the pyramid and routes, into poisoned outputs.
-  void route(ThreadPool &pool = getPool()) {
+  /// Poison in all outputs, the lists of blocks among them.
+  void reset() {
     EXPECT_EQ(oracle::validate(problem.shape), std::nullopt);
     buffers.indices = {};
     allocateOutputs(problem, buffers);
-    OpCode *code = getCode(problem, problem.shape.params.topk, options);
-    if (!code)
-      return;
-    Invocation invocation(pool);
-    EXPECT_EQ(takeText(code->buildPyramid(problem, buffers, invocation)), "");
-    EXPECT_EQ(takeText(code->route(problem, buffers, invocation)), "");
   }
 
-  /// Attends to the lists in `buffers.indices`; returns the error's text.
-  std::string tryAttend(ThreadPool &pool = getPool()) {
+  // The functions, each with the text of its error.
+  std::string tryBuild(Invocation &invocation) {
+    OpCode *code = getCode(BuildPyramidFunction, problem.shape.params.topk);
+    return code ? takeText(code->buildPyramid(problem, buffers, invocation))
+                : "not compiled";
+  }
+  std::string tryRoute(Invocation &invocation) {
+    OpCode *code = getCode(RouteFunction, problem.shape.params.topk);
+    return code ? takeText(code->route(problem, buffers, invocation))
+                : "not compiled";
+  }
+  std::string tryAttend(Invocation &invocation) {
+    OpCode *code = getCode(AttentionFunction, buffers.indices.shape.back());
+    return code ? takeText(code->attention(problem, buffers, invocation))
+                : "not compiled";
+  }
+  /// All of them, up to the first error.
+  std::string tryRun(Invocation &invocation) {
+    reset();
+    std::string text = tryBuild(invocation);
+    if (text.empty())
+      text = tryRoute(invocation);
+    return text.empty() ? tryAttend(invocation) : text;
+  }
+
+  void route() {
+    reset();
+    Invocation invocation(getPool());
+    EXPECT_EQ(tryBuild(invocation), "");
+    EXPECT_EQ(tryRoute(invocation), "");
+  }
+  /// Attends to the lists that are there.
+  void attend() {
     EXPECT_EQ(oracle::validate(problem.shape), std::nullopt);
     allocateOutputs(problem, buffers); // keeps the lists
-    OpCode *code = getCode(problem, buffers.indices.shape.back(), options);
-    if (!code)
-      return "not compiled";
-    Invocation invocation(pool);
-    return takeText(code->attention(problem, buffers, invocation));
+    Invocation invocation(getPool());
+    EXPECT_EQ(tryAttend(invocation), "");
   }
-  void attend(ThreadPool &pool = getPool()) { EXPECT_EQ(tryAttend(pool), ""); }
-
   void run(ThreadPool &pool = getPool()) {
-    route(pool);
-    OpCode *code = getCode(problem, problem.shape.params.topk, options);
-    if (!code)
-      return;
     Invocation invocation(pool);
-    EXPECT_EQ(takeText(code->attention(problem, buffers, invocation)), "");
+    EXPECT_EQ(tryRun(invocation), "");
   }
 
   /// The list of (batch, kv head, query block) without its end of -1.
@@ -156,14 +177,18 @@ struct CpuCase {
       entries.pop_back();
     return entries;
   }
+
+private:
+  OpCode *getCode(OpFunctions function, int64_t listWidth) const {
+    return test::getCode(problem, listWidth, options, function);
+  }
 };
 
 /// Replaces the elements of a [B, H, T, D] array.
-inline void
-transform(Array &array,
-          llvm::function_ref<double(int64_t b, int64_t h, int64_t t, int64_t d,
-                                    double old)>
-              value) {
+inline void transform(Array &array,
+                      llvm::function_ref<double(int64_t b, int64_t h, int64_t t,
+                                                int64_t d, double old)>
+                          value) {
   std::vector<double> values = npy::toDoubles(array);
   size_t i = 0;
   for (int64_t b = 0; b < array.shape[0]; ++b)
@@ -175,8 +200,8 @@ transform(Array &array,
 }
 
 /// The bytes of row t of a [B, H, T, ...] array.
-inline llvm::ArrayRef<uint8_t> rowBytes(const Array &array, int64_t b, int64_t h,
-                                        int64_t t) {
+inline llvm::ArrayRef<uint8_t> rowBytes(const Array &array, int64_t b,
+                                        int64_t h, int64_t t) {
   int64_t bytes = npy::elementSize(array.type);
   for (size_t i = 3; i < array.shape.size(); ++i)
     bytes *= array.shape[i];

@@ -21,8 +21,8 @@ namespace {
 /// An array in the middle of poison, with strides of its own.
 class View {
 public:
-  /// Strides in elements; the storage reaches from `before` elements in front of
-  /// the first to `after` behind the last.
+  /// Strides in elements; the storage reaches from `before` elements in front
+  /// of the first to `after` behind the last.
   View(const Array &array, std::vector<int64_t> strides, int64_t before = 0,
        int64_t after = 0)
       : type(array.type), shape(array.shape), strides(std::move(strides)),
@@ -97,7 +97,8 @@ std::vector<int64_t> transposed(const std::vector<int64_t> &shape) {
   return strides;
 }
 
-/// Contiguous strides with `gap` elements more after each of the outer dimensions.
+/// Contiguous strides with `gap` elements more after each of the outer
+/// dimensions.
 std::vector<int64_t> gapped(const std::vector<int64_t> &shape, int64_t gap) {
   std::vector<int64_t> strides(shape.size(), 1);
   for (size_t i = shape.size() - 1; i-- > 0;)
@@ -126,13 +127,13 @@ protected:
   /// One module for each number of heads.
   CpuModule *getModule(const OpProblem &problem) {
     // Never destroyed: an engine still uses LLVM's static data when it goes.
-    static auto &cache = *new std::map<std::string, std::unique_ptr<CpuModule>>();
+    static auto &cache =
+        *new std::map<std::string, std::unique_ptr<CpuModule>>();
     std::string text = printModule(problem, problem.shape.params.topk);
     std::unique_ptr<CpuModule> &entry = cache[text];
     if (entry)
       return entry.get();
-    auto module =
-        mlir::parseSourceString<mlir::ModuleOp>(text, &getContext());
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &getContext());
     if (!module) {
       ADD_FAILURE() << "not parsed:\n" << text;
       return nullptr;
@@ -146,21 +147,17 @@ protected:
     return entry.get();
   }
 
-  /// How the strides of an array follow from its shape.
-  using Strides =
+  using MakeView =
       llvm::function_ref<View(const char *name, const Array &array)>;
 
-  /// Runs all functions on views and compares with the contiguous run.
-  void expectSameAsContiguous(const CpuCase &data, Strides makeView) {
-    CpuCase want = data;
-    want.run();
-    CpuCase got = data;
-    allocateOutputs(got.problem, got.buffers);
-    CpuModule *module = getModule(got.problem);
-    if (!module || testing::Test::HasFailure())
+  /// Runs all functions on views of the data; the outputs go back into `c`.
+  void run(CpuCase &c, MakeView makeView) {
+    c.buffers.indices = {};
+    allocateOutputs(c.problem, c.buffers);
+    CpuModule *module = getModule(c.problem);
+    if (!module)
       return;
-
-    OpBuffers &b = got.buffers;
+    OpBuffers &b = c.buffers;
     View q = makeView("q", b.q), k = makeView("k", b.k), v = makeView("v", b.v);
     View pyramid = makeView("pyramid", b.pyramid);
     View openSums = makeView("open_sums", b.openSums);
@@ -171,46 +168,57 @@ protected:
     View scores = makeView("scores", b.scores);
     View out = makeView("out", b.out), lse = makeView("lse", b.lse);
     CpuArgument kLen = CpuArgument::array(b.kLen.data.data(), b.kLen.shape);
-    CpuArgument scale = CpuArgument::scalar(got.problem.shape.scale);
+    CpuArgument scale = CpuArgument::scalar(c.problem.shape.scale);
 
     Invocation invocation(getPool());
-    EXPECT_EQ(takeText(module->call("build_pyramid",
-                                    {k.argument(), kLen, pyramid.argument(),
-                                     openSums.argument(), atoms.argument(),
-                                     outlier.argument()},
-                                    invocation)),
-              "");
-    EXPECT_EQ(takeText(module->call(
-                  "route",
-                  {q.argument(), k.argument(), pyramid.argument(),
+    auto call = [&](const char *function,
+                    llvm::ArrayRef<CpuArgument> arguments) {
+      EXPECT_EQ(takeText(module->call(function, arguments, invocation)), "");
+    };
+    call("build_pyramid",
+         {k.argument(), kLen, pyramid.argument(), openSums.argument(),
+          atoms.argument(), outlier.argument()});
+    call("route", {q.argument(), k.argument(), pyramid.argument(),
                    atoms.argument(), outlier.argument(), kLen, scale,
-                   indices.argument(), count.argument(), scores.argument()},
-                  invocation)),
-              "");
-    EXPECT_EQ(takeText(module->call("attention",
-                                    {q.argument(), k.argument(), v.argument(),
-                                     indices.argument(), kLen, scale,
-                                     out.argument(), lse.argument()},
-                                    invocation)),
-              "");
-    const OpBuffers &w = want.buffers;
+                   indices.argument(), count.argument(), scores.argument()});
+    call("attention",
+         {q.argument(), k.argument(), v.argument(), indices.argument(), kLen,
+          scale, out.argument(), lse.argument()});
+
     struct {
       const char *name;
       const View &view;
-      const Array &array;
-    } outputs[] = {{"pyramid", pyramid, w.pyramid},
-                   {"open sums", openSums, w.openSums},
-                   {"atoms", atoms, w.atoms},
-                   {"outlier", outlier, w.outlier},
-                   {"indices", indices, w.indices},
-                   {"count", count, w.count},
-                   {"scores", scores, w.scores},
-                   {"out", out, w.out},
-                   {"lse", lse, w.lse}};
+      Array &array;
+    } outputs[] = {{"pyramid", pyramid, b.pyramid},
+                   {"open sums", openSums, b.openSums},
+                   {"atoms", atoms, b.atoms},
+                   {"outlier", outlier, b.outlier},
+                   {"indices", indices, b.indices},
+                   {"count", count, b.count},
+                   {"scores", scores, b.scores},
+                   {"out", out, b.out},
+                   {"lse", lse, b.lse}};
     for (auto &output : outputs) {
-      expectSameBits(output.name, output.view.read(), output.array);
       output.view.expectPoisonAround(output.name);
+      output.array = output.view.read();
     }
+  }
+
+  void expectSameAsContiguous(const CpuCase &data, MakeView makeView) {
+    CpuCase want = data, got = data;
+    run(want, [](const char *, const Array &array) {
+      return View(array, gapped(array.shape, 0));
+    });
+    expectGood(verifyPyramid(want.problem, want.buffers));
+    expectGood(verifyRoute(want.problem, want.buffers));
+    expectGood(verifyAttention(want.problem, want.buffers));
+    run(got, makeView);
+    expectSameOutputs(got.buffers, want.buffers);
+    expectSameBits("scores", got.buffers.scores, want.buffers.scores);
+    expectSameBits("pyramid", got.buffers.pyramid, want.buffers.pyramid);
+    expectSameBits("open sums", got.buffers.openSums, want.buffers.openSums);
+    expectSameBits("atoms", got.buffers.atoms, want.buffers.atoms);
+    expectSameBits("outlier", got.buffers.outlier, want.buffers.outlier);
   }
 };
 
@@ -219,13 +227,6 @@ INSTANTIATE_TEST_SUITE_P(Types, Layout,
                          [](const auto &info) {
                            return std::string(npy::typeName(info.param));
                          });
-
-TEST_P(Layout, Contiguous) {
-  CpuCase data(makeProblem(2, 200, 700), 1);
-  expectSameAsContiguous(data, [](const char *, const Array &array) {
-    return View(array, gapped(array.shape, 0));
-  });
-}
 
 TEST_P(Layout, TransposedStorage) {
   // [B, T, H, D], inputs and outputs.
@@ -281,8 +282,8 @@ TEST_P(Layout, ExpandedBatch) {
   CpuCase data(makeProblem(3, 100, 577), 6);
   for (bool heads : {false, true}) {
     for (Array *array : {&data.buffers.k, &data.buffers.v}) {
-      int64_t bytes = array->shape[2] * array->shape[3] *
-                      npy::elementSize(array->type);
+      int64_t bytes =
+          array->shape[2] * array->shape[3] * npy::elementSize(array->type);
       for (int64_t b = 0; b < 3; ++b)
         for (int64_t h = 0; h < kKvHeads; ++h)
           std::memmove(array->data.data() + (b * kKvHeads + h) * bytes,
@@ -316,10 +317,13 @@ TEST_P(Layout, ExpandedQueries) {
 
 TEST_P(Layout, OddStridesOfOneElement) {
   // The stride of a dimension of size 1 means nothing.
-  for (int64_t odd : {int64_t(0), int64_t(3), int64_t(-5),
-                      int64_t(1) << 40, std::numeric_limits<int64_t>::max()}) {
+  for (int64_t odd : {int64_t(0), int64_t(3), int64_t(-5), int64_t(1) << 40,
+                      std::numeric_limits<int64_t>::max()}) {
     SCOPED_TRACE("stride " + std::to_string(odd));
-    CpuCase data(makeProblem(1, 1, 577, /*heads=*/1, /*kvHeads=*/1), 8);
+    // One head too, in one type: it is another module.
+    bool one = GetParam() == Type::F32;
+    CpuCase data(makeProblem(1, 1, 577, one ? 1 : kHeads, one ? 1 : kKvHeads),
+                 8);
     expectSameAsContiguous(data, [&](const char *, const Array &array) {
       std::vector<int64_t> strides = gapped(array.shape, 0);
       for (size_t i = 0; i + 1 < strides.size(); ++i)

@@ -1,4 +1,5 @@
-//===- PropertyTest.cpp - The properties of docs/Spec.md, compiled -*- C++ -*-===//
+//===- PropertyTest.cpp - The properties of docs/Spec.md, compiled -*- C++
+//-*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -61,8 +62,15 @@ std::string settingName(const testing::TestParamInfo<Setting> &info) {
 INSTANTIATE_TEST_SUITE_P(Settings, Property, testing::ValuesIn(kSettings),
                          settingName);
 
-/// Another number for every key and value from position `first` on, all finite and
-/// many of them large.
+/// Those with several heads a group.
+class GroupProperty : public Property {};
+INSTANTIATE_TEST_SUITE_P(Settings, GroupProperty,
+                         testing::Values(kSettings[1], kSettings[2],
+                                         kSettings[3], kSettings[4]),
+                         settingName);
+
+/// Another number for every key and value from position `first` on, all finite
+/// and many of them large.
 void changeFrom(OpBuffers &buffers, int64_t first) {
   auto change = [&](int64_t, int64_t, int64_t t, int64_t d, double old) {
     if (t < first)
@@ -120,9 +128,16 @@ TEST_P(Property, Causal) {
 
 TEST_P(Property, CausalWithKeysAheadOfTheQueries) {
   // All future keys exist already, and the lengths count them.
-  for (auto [queries, keys] :
-       {std::pair<int64_t, int64_t>{1, 2}, {1, 64}, {1, 65}, {1, 513},
-        {1, 2049}, {63, 64}, {64, 128}, {65, 513}, {257, 1025}, {513, 2048}}) {
+  for (auto [queries, keys] : {std::pair<int64_t, int64_t>{1, 2},
+                               {1, 64},
+                               {1, 65},
+                               {1, 513},
+                               {1, 2049},
+                               {63, 64},
+                               {64, 128},
+                               {65, 513},
+                               {257, 1025},
+                               {513, 2048}}) {
     queries = (queries + queryBlock() - 1) / queryBlock() * queryBlock();
     if (queries >= keys)
       continue;
@@ -165,10 +180,9 @@ TEST_P(Property, BatchedIsAlone) {
       single.shape.kLen = {problem.shape.kLen[b]};
       single.shape.qStart = {{(*problem.shape.qStart)[b]}};
       CpuCase alone(single, 0);
-      for (auto [to, from] :
-           {std::pair(&alone.buffers.q, &batched.buffers.q),
-            {&alone.buffers.k, &batched.buffers.k},
-            {&alone.buffers.v, &batched.buffers.v}}) {
+      for (auto [to, from] : {std::pair(&alone.buffers.q, &batched.buffers.q),
+                              {&alone.buffers.k, &batched.buffers.k},
+                              {&alone.buffers.v, &batched.buffers.v}}) {
         int64_t bytes = rowBytes(*to, 0, 0, 0).size();
         for (int64_t h = 0; h < to->shape[1]; ++h)
           for (int64_t t = 0; t < to->shape[2]; ++t)
@@ -219,8 +233,8 @@ TEST_P(Property, HundredRunsGiveTheSameBits) {
 // 6. Chunks = one shot
 //===----------------------------------------------------------------------===//
 
-/// Runs queries [first, first + count) of `whole` as the call that has seen no more:
-/// what comes later is NaN.
+/// Runs queries [first, first + count) of `whole` as the call that has seen no
+/// more: what comes later is NaN.
 CpuCase runChunk(const CpuCase &whole, int64_t first, int64_t count) {
   OpProblem problem = whole.problem;
   problem.shape.queryLength = count;
@@ -250,6 +264,9 @@ TEST_P(Property, ChunksAreOneShot) {
     if (size % queryBlock() != 0)
       continue;
     for (int64_t first = 0; first < length; first += size) {
+      // Decoding is all of the first leaf, and around the others' boundaries.
+      if (size == 1 && first > 70 && (first + 2) % 64 > 3)
+        continue;
       int64_t count = std::min(size, length - first);
       SCOPED_TRACE("chunk of " + std::to_string(count) + " at " +
                    std::to_string(first));
@@ -297,8 +314,7 @@ void denseAttention(const OpProblem &problem, const OpBuffers &buffers,
       int64_t kv = b * s.kvHeads + h * s.kvHeads / s.heads;
       for (int64_t i = 0; i < s.queryLength; ++i) {
         int64_t end = s.kLen[b] - s.queryLength + i + 1;
-        const double *query =
-            &q[((b * s.heads + h) * s.queryLength + i) * dim];
+        const double *query = &q[((b * s.heads + h) * s.queryLength + i) * dim];
         std::vector<double> logits(end), sum(dim, 0.0);
         double maximum = -kInf, total = 0, most = 0;
         for (int64_t t = 0; t < end; ++t) {
@@ -356,11 +372,9 @@ TEST_P(Property, EnoughBlocksAreDenseAttention) {
 // 7. Permuted heads
 //===----------------------------------------------------------------------===//
 
-TEST_P(Property, PermutedHeadsPermuteTheOutputs) {
+TEST_P(GroupProperty, PermutedHeadsPermuteTheOutputs) {
   const Setting &setting = GetParam();
   int64_t group = setting.heads / setting.kvHeads;
-  if (group == 1)
-    GTEST_SKIP() << "one head a group";
   constexpr int64_t length = 1000;
   CpuCase base(makeProblem(length, length), 17);
   CpuCase permuted = base;
@@ -374,8 +388,8 @@ TEST_P(Property, PermutedHeadsPermuteTheOutputs) {
   base.run();
   permuted.run();
 
-  // Scores of the group are sums over its heads, in another order now: lists may
-  // differ where the tie rule lets them.
+  // Scores of the group are sums over its heads, in another order now: lists
+  // may differ where the tie rule lets them.
   expectGood(verifyRoute(permuted.problem, permuted.buffers));
   int64_t lists = base.buffers.indices.shape[2], different = 0;
   int64_t q = queryBlock();

@@ -27,6 +27,16 @@ void fill(Array &array, double value) {
   });
 }
 
+/// Two heads of one group, with scores: the tests share the code of few
+/// problems.
+OpProblem makeScored(Type dtype, int64_t length,
+                     std::optional<int64_t> rerank = std::nullopt) {
+  OpProblem problem = makeProblem(dtype, 2, 1, length, length);
+  problem.shape.params.rerank = rerank;
+  problem.wantScores = true;
+  return problem;
+}
+
 /// Bit-exact agreement with the oracle, ties included.
 void expectExact(const CpuCase &c) {
   VerifyOptions options;
@@ -67,10 +77,9 @@ void PrintTo(const Variant &variant, std::ostream *os) { *os << variant.name; }
 class Ties : public testing::TestWithParam<Variant> {
 protected:
   CpuCase makeCase(int64_t length, uint64_t seed) const {
-    OpProblem problem = makeProblem(GetParam().dtype, 2, 1, length, length);
+    OpProblem problem = makeScored(GetParam().dtype, length, GetParam().rerank);
     problem.shape.params.topk = GetParam().topk;
     problem.shape.params.beam = GetParam().beam;
-    problem.shape.params.rerank = GetParam().rerank;
     return CpuCase(problem, seed);
   }
   void expectLowest(const CpuCase &c) const {
@@ -144,12 +153,11 @@ TEST(SelectionCases, ZeroScoresOfEitherSign) {
     SCOPED_TRACE(scale);
     c.shape().scale = scale;
     for (int64_t phase : {0, 1}) {
-      transform(c.buffers.k,
-                [&](int64_t, int64_t, int64_t t, int64_t d, double) {
-                  // Products of either sign, and sums that cancel.
-                  return t % 3 == 2 ? (d % 2 ? 1.0 : -1.0)
-                                    : (t + phase) % 3 ? 0.0 : -0.0;
-                });
+      transform(c.buffers.k, [&](int64_t, int64_t, int64_t t, int64_t d,
+                                 double) {
+        // Products of either sign, and sums that cancel.
+        return t % 3 == 2 ? (d % 2 ? 1.0 : -1.0) : (t + phase) % 3 ? 0.0 : -0.0;
+      });
       c.route();
       for (int64_t t = 0; t < 40; ++t)
         ASSERT_EQ(c.list(t), lowestLeaves(c.shape().params, 40, t))
@@ -164,7 +172,7 @@ TEST(SelectionCases, ZeroScoresOfEitherSign) {
 
 TEST(SelectionCases, SinkAndPreviousBlockStay) {
   for (Type dtype : {Type::F32, Type::BF16}) {
-    CpuCase c(makeProblem(dtype, 2, 1, 1601, 1601), 6);
+    CpuCase c(makeScored(dtype, 1601), 6);
     fill(c.buffers.q, 1);
     for (double low : {-1e4, -1e8}) {
       CpuCase driven = c;
@@ -184,7 +192,8 @@ TEST(SelectionCases, SinkAndPreviousBlockStay) {
         ASSERT_TRUE(std::includes(list.begin(), list.end(), forced.begin(),
                                   forced.end()))
             << "query " << t << ", low " << low;
-        ASSERT_EQ(list.size(), std::min<size_t>(4, t / 64 + 1)) << "query " << t;
+        ASSERT_EQ(list.size(), std::min<size_t>(4, t / 64 + 1))
+            << "query " << t;
       }
       expectGood(verifyRoute(driven.problem, driven.buffers));
       expectGood(verifyAttention(driven.problem, driven.buffers));
@@ -204,20 +213,17 @@ TEST(SelectionCases, MoreForcedLeavesThanDefault) {
         << "query " << t;
 }
 
-TEST(SelectionCases, MoreRoomThanBlocks) {
-  for (std::optional<int64_t> rerank :
-       {std::optional<int64_t>(), std::optional<int64_t>(0),
-        std::optional<int64_t>(32)}) {
-    OpProblem problem = makeProblem(Type::F32, 2, 1, 961, 961);
-    problem.shape.params.topk = 16;
-    problem.shape.params.rerank = rerank;
-    CpuCase c(problem, 8);
+TEST_P(Ties, MoreRoomThanBlocks) {
+  int64_t topk = GetParam().topk;
+  for (int64_t length : {64 * topk, 64 * topk - 63, 64 * (topk - 1),
+                         int64_t(65), int64_t(64), int64_t(1)}) {
+    CpuCase c = makeCase(length, 8);
     c.run();
-    for (int64_t t = 0; t < 961; ++t) {
+    for (int64_t t = 0; t < length; ++t) {
       Indices all;
       for (int64_t leaf = 0; leaf <= t / 64; ++leaf)
         all.push_back(leaf);
-      ASSERT_EQ(c.list(t), all) << "query " << t;
+      ASSERT_EQ(c.list(t), all) << "query " << t << " of " << length;
     }
     expectGood(verifyRoute(c.problem, c.buffers)); // compares the counts too
     expectGood(verifyAttention(c.problem, c.buffers));
@@ -229,10 +235,11 @@ TEST(SelectionCases, FewerPlacesThanForcedLeaves) {
     OpProblem problem = makeProblem(Type::F32, 1, 1, 64, 64);
     problem.shape.params.topk = topk;
     std::string got = ", but got " + std::to_string(topk);
-    EXPECT_EQ(oracle::validate(problem.shape),
-              std::optional<std::string>(
-                  "expected topk to be at least 3, the number of forced blocks" +
-                  got));
+    EXPECT_EQ(
+        oracle::validate(problem.shape),
+        std::optional<std::string>(
+            "expected topk to be at least 3, the number of forced blocks" +
+            got));
     std::vector<std::string> messages;
     mlir::ScopedDiagnosticHandler handler(
         &getContext(), [&](mlir::Diagnostic &diagnostic) {
@@ -264,9 +271,7 @@ TEST(SelectionCases, SlackIsNotRead) {
         {Type::BF16, 8}})
     for (int32_t length : {1, 63, 64, 65, 129, 577, 640, 1025}) {
       SCOPED_TRACE("length " + std::to_string(length));
-      OpProblem problem = makeProblem(dtype, 2, 1, length, length);
-      problem.shape.params.rerank = rerank;
-      CpuCase exact(problem, length);
+      CpuCase exact(makeScored(dtype, length, rerank), length);
       exact.run();
       expectFinite("out", exact.buffers.out);
       expectFinite("pyramid", exact.buffers.pyramid);
@@ -311,12 +316,8 @@ TEST(SelectionCases, PositionsPastTheLength) {
 class Ranges : public testing::TestWithParam<Variant> {
 protected:
   CpuCase makeCase(uint64_t seed) const {
-    OpProblem problem = makeProblem(GetParam().dtype, 2, 1, 900, 900);
-    problem.shape.params.topk = GetParam().topk;
-    problem.shape.params.rerank = GetParam().rerank;
-    problem.shape.scale = 0.25;
-    problem.wantScores = true;
-    return CpuCase(problem, seed);
+    // The scale is 1/4.
+    return CpuCase(makeScored(GetParam().dtype, 900, GetParam().rerank), seed);
   }
   void expectRight(CpuCase &c) const {
     c.run();
@@ -365,14 +366,13 @@ TEST_P(Ranges, OneHugeOutlierKey) {
     SCOPED_TRACE("key " + std::to_string(at));
     CpuCase c = makeCase(12);
     double huge = GetParam().dtype == Type::F16 ? 1000 : 1e6;
-    transform(c.buffers.k,
-              [&](int64_t, int64_t, int64_t t, int64_t, double old) {
-                return t == at ? huge : old;
-              });
+    transform(c.buffers.k, [&](int64_t, int64_t, int64_t t, int64_t,
+                               double old) { return t == at ? huge : old; });
     // Its own logit alone is large: no sum of large terms cancels.
-    transform(c.buffers.q, [](int64_t, int64_t, int64_t t, int64_t, double old) {
-      return (t % 2 ? 1 : -1) * (std::abs(old) + 0.5);
-    });
+    transform(c.buffers.q,
+              [](int64_t, int64_t, int64_t t, int64_t, double old) {
+                return (t % 2 ? 1 : -1) * (std::abs(old) + 0.5);
+              });
     expectRight(c);
   }
 }
@@ -384,12 +384,15 @@ TEST_P(Ranges, AllKeysEqual) {
 }
 
 TEST_P(Ranges, CommonChannel) {
-  for (Type summary : {Type::F32, Type::BF16})
+  std::vector<std::optional<Type>> summaries = {std::nullopt};
+  if (!GetParam().rerank && GetParam().dtype != Type::F16)
+    summaries.push_back(GetParam().dtype == Type::F32 ? Type::BF16 : Type::F32);
+  for (std::optional<Type> summary : summaries)
     for (double common : {100.0, -100.0}) {
-      SCOPED_TRACE(std::string(npy::typeName(summary)) + " summaries, common " +
-                   std::to_string(common));
       CpuCase c = makeCase(14);
       c.problem.summaryDtype = summary;
+      SCOPED_TRACE(std::string(npy::typeName(c.problem.getSummaryType())) +
+                   " summaries, common " + std::to_string(common));
       transform(c.buffers.k,
                 [&](int64_t, int64_t, int64_t, int64_t d, double old) {
                   return d == 3 ? common + old : old;
@@ -402,17 +405,16 @@ TEST_P(Ranges, CommonChannel) {
 // NaN and infinities
 //===----------------------------------------------------------------------===//
 
-/// Nine leaves of 16 keys and one query at the end; leaves 0 and 8 are forced, and
-/// only the cut of the leaves drops anything. Key t of the leaf has the score of
-/// its first channel.
-CpuCase makeOrderCase(std::optional<int64_t> rerank) {
+/// Nine leaves of 16 keys and one query at the end; leaves 0 and 8 are forced,
+/// and only the cut of the leaves drops anything. Key t of the leaf has the
+/// score of its first channel.
+CpuCase makeOrderCase() {
   OpProblem problem = makeProblem(Type::F32, 1, 1, 1, 9 * 16);
   oracle::Params &params = problem.shape.params;
   params.blockSize = 16;
   params.topk = 5; // three free places
   params.beam = 16;
   params.localBlocks = 1;
-  params.rerank = rerank;
   problem.shape.scale = 1;
   CpuCase c(problem, 15);
   transform(c.buffers.q, [](int64_t, int64_t, int64_t, int64_t d, double) {
@@ -433,12 +435,13 @@ void setOneKeys(CpuCase &c, const std::vector<double> &values) {
 void setAllKeys(CpuCase &c, const std::vector<double> &values) {
   transform(c.buffers.k, [&](int64_t, int64_t, int64_t t, int64_t d, double) {
     size_t leaf = t / 16;
-    return d == 0 && leaf >= 1 && leaf <= values.size() ? values[leaf - 1] : 0.0;
+    return d == 0 && leaf >= 1 && leaf <= values.size() ? values[leaf - 1]
+                                                        : 0.0;
   });
 }
 
 TEST(SelectionCases, NanComesLast) {
-  CpuCase c = makeOrderCase(std::nullopt);
+  CpuCase c = makeOrderCase();
   setOneKeys(c, {kNan, 1, kNan, 3, 2, kNan, -1});
   c.route();
   EXPECT_EQ(c.list(0), (Indices{0, 2, 4, 5, 8}));
@@ -455,7 +458,7 @@ TEST(SelectionCases, NanComesLast) {
 }
 
 TEST(SelectionCases, NanComesAfterMinusInfinity) {
-  CpuCase c = makeOrderCase(std::nullopt);
+  CpuCase c = makeOrderCase();
   setAllKeys(c, {kNan, kNan, -kInf, 3, -kInf, -kInf, kNan});
   c.route();
   EXPECT_EQ(c.list(0), (Indices{0, 3, 4, 5, 8}));
@@ -467,7 +470,7 @@ TEST(SelectionCases, NanComesAfterMinusInfinity) {
 }
 
 TEST(SelectionCases, PlusInfinityComesFirst) {
-  CpuCase c = makeOrderCase(std::nullopt);
+  CpuCase c = makeOrderCase();
   setOneKeys(c, {5, 6, 7, 8, 9, kInf, kInf});
   c.route();
   EXPECT_EQ(c.list(0), (Indices{0, 5, 6, 7, 8}));
@@ -480,7 +483,7 @@ TEST(SelectionCases, PlusInfinityComesFirst) {
 
 TEST(SelectionCases, MinusInfinityKeysCountAsNothing) {
   // One key of -inf takes nothing from the other fifteen.
-  CpuCase c = makeOrderCase(std::nullopt);
+  CpuCase c = makeOrderCase();
   setOneKeys(c, {-kInf, -kInf, -kInf, -kInf, 0, 0, 0});
   c.route();
   EXPECT_EQ(c.list(0), (Indices{0, 5, 6, 7, 8}));
@@ -489,10 +492,9 @@ TEST(SelectionCases, MinusInfinityKeysCountAsNothing) {
 
 TEST(SelectionCases, NodesOfNanComeLast) {
   // A deeper tree, where NaN reaches the means: the walk must keep the others.
-  OpProblem problem = makeProblem(Type::F32, 2, 1, 1600, 1600);
   for (double bad : {kNan, -kInf, kInf}) {
     SCOPED_TRACE(bad);
-    CpuCase c(problem, 16);
+    CpuCase c(makeScored(Type::F32, 1600), 16);
     transform(c.buffers.q, [](int64_t, int64_t, int64_t, int64_t, double old) {
       return std::abs(old) + 0.1;
     });

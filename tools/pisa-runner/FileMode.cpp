@@ -72,7 +72,8 @@ static llvm::Expected<mlir::func::FuncOp> findFunction(mlir::ModuleOp module,
       found = func;
   }
   if (names.empty())
-    return llvm::createStringError("expected a function in the file, but got none");
+    return llvm::createStringError(
+        "expected a function in the file, but got none");
   if (!found || (entry.empty() && names.size() > 1))
     return llvm::createStringError(
         "expected --entry to be one of " + llvm::join(names, ", ") +
@@ -80,8 +81,8 @@ static llvm::Expected<mlir::func::FuncOp> findFunction(mlir::ModuleOp module,
   return found;
 }
 
-/// The value of one argument: a number, or an array made from a file, a number or
-/// the seed.
+/// The value of one argument: a number, or an array made from a file, a number
+/// or the seed.
 static llvm::Expected<CpuArgument>
 getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
             std::vector<std::unique_ptr<Array>> &arrays) {
@@ -94,17 +95,19 @@ getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
     CpuArgument argument;
     double number;
     if (value.empty() || llvm::StringRef(value).getAsDouble(number))
-      return llvm::createStringError("argument " + name + " (" + printType(type) +
+      return llvm::createStringError("argument " + name + " (" +
+                                     printType(type) +
                                      "): expected a number, but got '" + value +
                                      "'; give --inputs=" + name + "=...");
     if (type.isF32())
       return CpuArgument::scalar(static_cast<float>(number));
     if ((type.isInteger(32) || type.isIndex()) &&
         !(std::abs(number) <= 0x7fffffff))
-      return llvm::createStringError("argument " + name +
-                                     ": expected a number that fits in int32, but "
-                                     "got '" +
-                                     value + "'");
+      return llvm::createStringError(
+          "argument " + name +
+          ": expected a number that fits in int32, but "
+          "got '" +
+          value + "'");
     if (type.isInteger(32)) {
       argument.kind = CpuArgument::Kind::I32;
       argument.i32 = static_cast<int32_t>(number);
@@ -115,17 +118,19 @@ getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
       argument.index = static_cast<int64_t>(number);
       return argument;
     }
-    return llvm::createStringError("argument " + name +
-                                   ": expected f32, i32, index or a ranked tensor, "
-                                   "but got " +
-                                   printType(type));
+    return llvm::createStringError(
+        "argument " + name +
+        ": expected f32, i32, index or a ranked tensor, "
+        "but got " +
+        printType(type));
   }
   std::optional<Array::Type> element = arrayType(tensor.getElementType());
   if (!element)
-    return llvm::createStringError("argument " + name +
-                                   ": expected elements of f32, f16, bf16, f64, i32 "
-                                   "or i64, but got " +
-                                   printType(type));
+    return llvm::createStringError(
+        "argument " + name +
+        ": expected elements of f32, f16, bf16, f64, i32 "
+        "or i64, but got " +
+        printType(type));
   auto array = std::make_unique<Array>();
   double number;
   if (!value.empty() && llvm::StringRef(value).getAsDouble(number)) {
@@ -140,15 +145,16 @@ getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
     for (auto [have, want] : llvm::zip(array->shape, tensor.getShape()))
       fits &= mlir::ShapedType::isDynamic(want) || have == want;
     if (!fits)
-      return llvm::createStringError("argument " + name + ": expected shape of " +
-                                     printType(type) + ", but got " +
-                                     printShape(array->shape));
+      return llvm::createStringError("argument " + name +
+                                     ": expected shape of " + printType(type) +
+                                     ", but got " + printShape(array->shape));
   } else {
     if (!tensor.hasStaticShape())
-      return llvm::createStringError("argument " + name + " (" + printType(type) +
-                                     "): expected a file for its dynamic shape; "
-                                     "give --inputs=" +
-                                     name + "=file.npy");
+      return llvm::createStringError(
+          "argument " + name + " (" + printType(type) +
+          "): expected a file for its dynamic shape; "
+          "give --inputs=" +
+          name + "=file.npy");
     std::vector<int64_t> shape = tensor.getShape().vec();
     array->type = *element;
     array->shape = shape;
@@ -164,23 +170,27 @@ getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
       std::vector<double> values(array->numElements(), number);
       if (tensor.getElementType().isInteger(32)) {
         if (!(std::abs(number) <= 0x7fffffff))
-          return llvm::createStringError("argument " + name +
-                                         ": expected a number that fits in int32, "
-                                         "but got '" +
-                                         value + "'");
+          return llvm::createStringError(
+              "argument " + name +
+              ": expected a number that fits in int32, "
+              "but got '" +
+              value + "'");
         array->data.resize(values.size() * sizeof(int32_t));
         for (size_t e = 0; e < values.size(); ++e) {
           int32_t item = static_cast<int32_t>(number);
-          std::memcpy(array->data.data() + e * sizeof(item), &item, sizeof(item));
+          std::memcpy(array->data.data() + e * sizeof(item), &item,
+                      sizeof(item));
         }
       } else {
         *array = npy::fromDoubles(values, shape, *element);
       }
     } else if (isOutput) {
-      array->data.assign(array->numElements() * npy::elementSize(*element), 0xff);
+      array->data.assign(array->numElements() * npy::elementSize(*element),
+                         0xff);
     } else if (*element == Array::Type::I32 || *element == Array::Type::I64) {
       // Random lengths or indices would mean nothing.
-      return llvm::createStringError("argument " + name + " (" + printType(type) +
+      return llvm::createStringError("argument " + name + " (" +
+                                     printType(type) +
                                      "): expected a file or a number; give "
                                      "--inputs=" +
                                      name + "=...");
@@ -193,8 +203,9 @@ getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
   return argument;
 }
 
-/// Compiled code trusts that dynamic sizes agree. The verifiers know which must:
-/// they see the function once more, with the sizes of the arrays in its types.
+/// Compiled code trusts that dynamic sizes agree. The verifiers know which
+/// must: they see the function once more, with the sizes of the arrays in its
+/// types.
 static llvm::Error checkShapes(mlir::func::FuncOp func,
                                llvm::ArrayRef<CpuArgument> arguments) {
   // Types of other ops do not follow from those of their operands alone.
@@ -217,7 +228,8 @@ static llvm::Error checkShapes(mlir::func::FuncOp func,
   copy->setFunctionType(mlir::FunctionType::get(
       func.getContext(), types, body.getTerminator()->getOperandTypes()));
   if (mlir::failed(mlir::verify(*copy)))
-    return llvm::createStringError("the shapes of the inputs do not fit together");
+    return llvm::createStringError(
+        "the shapes of the inputs do not fit together");
   return llvm::Error::success();
 }
 
@@ -225,12 +237,14 @@ llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
                                          const Options &options,
                                          const std::string &path) {
   if (options.target != "cpu")
-    return llvm::createStringError("expected --target=cpu for a .mlir file, but got "
-                                   "'" +
-                                   options.target + "'");
+    return llvm::createStringError(
+        "expected --target=cpu for a .mlir file, but got "
+        "'" +
+        options.target + "'");
   if (options.verify)
-    return llvm::createStringError("expected --op with --verify: the oracle does not "
-                                   "run .mlir files");
+    return llvm::createStringError(
+        "expected --op with --verify: the oracle does not "
+        "run .mlir files");
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(path, &context);
   if (!module)
     return llvm::createStringError("cannot parse '" + path + "'");
@@ -272,8 +286,8 @@ llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
   std::vector<std::unique_ptr<Array>> arrays(func->getNumArguments());
   llvm::SmallVector<CpuArgument> arguments;
   for (auto [i, type] : llvm::enumerate(func->getArgumentTypes())) {
-    auto argument = getArgument(options, i, type,
-                                overwritten.contains(i), arrays);
+    auto argument =
+        getArgument(options, i, type, overwritten.contains(i), arrays);
     if (!argument)
       return argument.takeError();
     arguments.push_back(*argument);
@@ -295,15 +309,16 @@ llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
     if (!ms)
       return ms.takeError();
     timings.push_back(llvm::json::Object{{"name", name}, {"ms", *ms}});
-    llvm::outs() << llvm::formatv("{0}: {1:f3} ms (median of {2}, {3} threads)\n",
-                                  name, *ms, options.timedRuns,
-                                  pool.getNumThreads());
+    llvm::outs() << llvm::formatv(
+        "{0}: {1:f3} ms (median of {2}, {3} threads)\n", name, *ms,
+        options.timedRuns, pool.getNumThreads());
   }
   for (auto [i, argument] : llvm::enumerate(outputs))
-    if (auto error = writeOutput(options.outputDir, "result" + std::to_string(i),
-                                 *arrays[argument]))
+    if (auto error = writeOutput(
+            options.outputDir, "result" + std::to_string(i), *arrays[argument]))
       return error;
-  if (auto error = writeReport(options, name, std::move(timings), pool, invocation))
+  if (auto error =
+          writeReport(options, name, std::move(timings), pool, invocation))
     return error;
   return Success;
 }

@@ -1,4 +1,5 @@
-//===- Inputs.cpp - Files and numbers of the runner's command line -*- C++ -*-===//
+//===- Inputs.cpp - Files and numbers of the runner's command line -*- C++
+//-*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -30,10 +31,10 @@ llvm::Error runner::parseInputs(const std::string &text,
     auto [name, value] = part.split('=');
     if (!part.contains('=')) {
       if (!part.ends_with(".npz"))
-        return llvm::createStringError(
-            "expected --inputs to be name=file.npy, name=number or a .npz file, "
-            "but got '" +
-            part + "'");
+        return llvm::createStringError("expected --inputs to be name=file.npy, "
+                                       "name=number or a .npz file, "
+                                       "but got '" +
+                                       part + "'");
       std::string error;
       auto members = npy::readNpz(part.str(), error);
       if (!members)
@@ -86,10 +87,11 @@ llvm::Expected<Array> runner::convertInput(const std::string &name,
       int64_t wide;
       std::memcpy(&wide, array.data.data() + i * sizeof(wide), sizeof(wide));
       if (wide != static_cast<int32_t>(wide))
-        return llvm::createStringError("input '" + name +
-                                       "': expected values that fit in int32, but "
-                                       "got " +
-                                       std::to_string(wide));
+        return llvm::createStringError(
+            "input '" + name +
+            "': expected values that fit in int32, but "
+            "got " +
+            std::to_string(wide));
       int32_t narrow = static_cast<int32_t>(wide);
       std::memcpy(result.data.data() + i * sizeof(narrow), &narrow,
                   sizeof(narrow));
@@ -120,11 +122,11 @@ runner::parseShape(const std::string &option, const std::string &text) {
 }
 
 std::string runner::printShape(llvm::ArrayRef<int64_t> shape) {
-  return "[" + llvm::join(llvm::map_range(shape,
-                                          [](int64_t size) {
-                                            return std::to_string(size);
-                                          }),
-                          ", ") +
+  return "[" +
+         llvm::join(
+             llvm::map_range(shape,
+                             [](int64_t size) { return std::to_string(size); }),
+             ", ") +
          "]";
 }
 
@@ -143,7 +145,8 @@ llvm::Error runner::writeOutput(const std::string &folder,
   return llvm::Error::success();
 }
 
-llvm::Error runner::writeText(const std::string &path, const std::string &text) {
+llvm::Error runner::writeText(const std::string &path,
+                              const std::string &text) {
   std::error_code code;
   llvm::raw_fd_ostream os(path, code);
   if (!code) {
@@ -169,7 +172,8 @@ runner::medianMs(int64_t runs, llvm::function_ref<llvm::Error()> body) {
         std::chrono::steady_clock::now() - begin;
     times.push_back(taken.count());
   }
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+  std::nth_element(times.begin(), times.begin() + times.size() / 2,
+                   times.end());
   return times[times.size() / 2];
 }
 
@@ -180,7 +184,8 @@ static size_t peakRss() {
 }
 
 llvm::Error runner::writeReport(const Options &options, llvm::StringRef name,
-                                llvm::json::Array timings, const ThreadPool &pool,
+                                llvm::json::Array timings,
+                                const ThreadPool &pool,
                                 const Invocation &invocation) {
   if (options.jsonFile.empty())
     return llvm::Error::success();
@@ -191,6 +196,7 @@ llvm::Error runner::writeReport(const Options &options, llvm::StringRef name,
       {"phases", std::move(timings)},
       {"scratch_bytes", static_cast<int64_t>(invocation.getPeakScratch())},
       {"peak_rss_bytes", static_cast<int64_t>(peakRss())}};
-  return writeText(options.jsonFile,
-                   llvm::formatv("{0:2}\n", llvm::json::Value(std::move(report))));
+  return writeText(
+      options.jsonFile,
+      llvm::formatv("{0:2}\n", llvm::json::Value(std::move(report))));
 }

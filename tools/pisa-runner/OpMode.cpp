@@ -37,7 +37,8 @@ static llvm::Expected<Array::Type> parseType(llvm::StringRef option,
 
 static std::vector<int32_t> toInts(const Array &array) {
   std::vector<int32_t> values(array.numElements());
-  std::memcpy(values.data(), array.data.data(), values.size() * sizeof(int32_t));
+  std::memcpy(values.data(), array.data.data(),
+              values.size() * sizeof(int32_t));
   return values;
 }
 
@@ -105,8 +106,8 @@ private:
             "': expected 4 dimensions [B, H, T, D], but got shape " +
             printShape(array->shape));
       // Without --dtype the 16-bit types of the files are kept.
-      if (!op.dtype && (array->type == Array::Type::F16 ||
-                        array->type == Array::Type::BF16))
+      if (!op.dtype &&
+          (array->type == Array::Type::F16 || array->type == Array::Type::BF16))
         problem.dtype = array->type;
       given[name] = std::move(*array);
     }
@@ -116,10 +117,9 @@ private:
   /// Sets one dimension, from --shape or an input; they must agree.
   llvm::Error set(int64_t &dim, int64_t value, const std::string &what) {
     if (dim >= 0 && dim != value)
-      return llvm::createStringError("expected " + what + " to be " +
-                                     std::to_string(dim) +
-                                     " as everywhere else, but got " +
-                                     std::to_string(value));
+      return llvm::createStringError(
+          "expected " + what + " to be " + std::to_string(dim) +
+          " as everywhere else, but got " + std::to_string(value));
     dim = value;
     return llvm::Error::success();
   }
@@ -134,16 +134,18 @@ private:
         return shape.takeError();
       if (shape->size() != 6)
         return llvm::createStringError(
-            "expected --shape to be BxHqxHkvxTqxTkxD, but got '" + *op.shape + "'");
+            "expected --shape to be BxHqxHkvxTqxTkxD, but got '" + *op.shape +
+            "'");
       s.batch = (*shape)[0], s.heads = (*shape)[1], s.kvHeads = (*shape)[2];
       s.queryLength = (*shape)[3], s.keyLength = (*shape)[4];
       s.headDim = (*shape)[5];
     }
     if (op.valueDim) {
       if (*op.valueDim < 0)
-        return llvm::createStringError("expected --value-dim to be a multiple of 8 "
-                                       "in [8, 256], but got %lld",
-                                       static_cast<long long>(*op.valueDim));
+        return llvm::createStringError(
+            "expected --value-dim to be a multiple of 8 "
+            "in [8, 256], but got %lld",
+            static_cast<long long>(*op.valueDim));
       s.valueDim = *op.valueDim;
     }
     struct {
@@ -176,22 +178,23 @@ private:
     }
     if (s.valueDim < 0)
       s.valueDim = s.headDim;
-    for (int64_t dim : {s.batch, s.heads, s.kvHeads, s.queryLength, s.keyLength,
-                        s.headDim})
+    for (int64_t dim :
+         {s.batch, s.heads, s.kvHeads, s.queryLength, s.keyLength, s.headDim})
       if (dim < 0)
         return llvm::createStringError("expected --shape=BxHqxHkvxTqxTkxD, or "
                                        "inputs that say it, but got neither");
     for (int64_t dim : {s.headDim, s.valueDim})
       if (dim < 8 || dim > 256 || dim % 8 != 0)
-        return llvm::createStringError("expected head dimensions to be multiples "
-                                       "of 8 in [8, 256], but got %lld",
-                                       static_cast<long long>(dim));
+        return llvm::createStringError(
+            "expected head dimensions to be multiples "
+            "of 8 in [8, 256], but got %lld",
+            static_cast<long long>(dim));
     // One thread each at most; and lengths are made for each batch.
     if (s.batch > 1 << 20 || s.heads > 1 << 16)
-      return llvm::createStringError("expected at most 1048576 batches and 65536 "
-                                     "heads, but got %lld and %lld",
-                                     static_cast<long long>(s.batch),
-                                     static_cast<long long>(s.heads));
+      return llvm::createStringError(
+          "expected at most 1048576 batches and 65536 "
+          "heads, but got %lld and %lld",
+          static_cast<long long>(s.batch), static_cast<long long>(s.heads));
     if (s.kvHeads < 1 || s.heads < 1 || s.heads % s.kvHeads != 0)
       return llvm::createStringError(
           "expected the number of query heads to be a positive multiple of the "
@@ -201,9 +204,10 @@ private:
     // Functions take it as float32.
     float scale = static_cast<float>(s.scale);
     if (!std::isfinite(scale))
-      return llvm::createStringError("expected --scale to be a finite float32, but "
-                                     "got %g",
-                                     s.scale);
+      return llvm::createStringError(
+          "expected --scale to be a finite float32, but "
+          "got %g",
+          s.scale);
     s.scale = scale;
     return llvm::Error::success();
   }
@@ -276,8 +280,9 @@ private:
       auto converted = convertInput(name, array, problem.dtype);
       if (!converted)
         return converted.takeError();
-      (name == "q" ? buffers.q : name == "k" ? buffers.k : buffers.v) =
-          std::move(*converted);
+      (name == "q"   ? buffers.q
+       : name == "k" ? buffers.k
+                     : buffers.v) = std::move(*converted);
     }
     auto it = options.inputs.find("indices");
     if (it != options.inputs.end()) {
@@ -294,7 +299,8 @@ private:
         return llvm::createStringError(
             "input 'indices': expected shape [B, Hkv, NQ, K] = [" +
             std::to_string(want[0]) + ", " + std::to_string(want[1]) + ", " +
-            std::to_string(want[2]) + ", K], but got " + printShape(ints->shape));
+            std::to_string(want[2]) + ", K], but got " +
+            printShape(ints->shape));
       buffers.indices = std::move(*ints);
     }
     allocateOutputs(problem, buffers);
@@ -314,7 +320,8 @@ struct Phase {
   const char *name;
   llvm::Error (OpCode::*call)(const OpProblem &, OpBuffers &, Invocation &);
   void (*reference)(const OpProblem &, OpBuffers &);
-  Verdict (*verify)(const OpProblem &, const OpBuffers &, const VerifyOptions &);
+  Verdict (*verify)(const OpProblem &, const OpBuffers &,
+                    const VerifyOptions &);
   OpFunctions function;
 };
 } // namespace
@@ -330,8 +337,8 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
                                        const OpOptions &op) {
   const Phase build = {"build_pyramid", &OpCode::buildPyramid, referencePyramid,
                        verifyPyramid, BuildPyramidFunction};
-  const Phase route = {"route", &OpCode::route, referenceRoute,
-                       verifyRoute, RouteFunction};
+  const Phase route = {"route", &OpCode::route, referenceRoute, verifyRoute,
+                       RouteFunction};
   const Phase attention = {"attention", &OpCode::attention, referenceAttention,
                            verifyAttention, AttentionFunction};
   bool givenIndices = options.inputs.count("indices");
@@ -345,8 +352,8 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
                           : std::vector<Phase>{build, route, attention};
   else
     return llvm::createStringError(
-        "expected --op to be attention, route or build_pyramid, but got '" + op.op +
-        "'");
+        "expected --op to be attention, route or build_pyramid, but got '" +
+        op.op + "'");
 
   OpProblem problem;
   OpBuffers buffers;
@@ -386,9 +393,9 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
       if (!ms)
         return ms.takeError();
       timings.push_back(llvm::json::Object{{"name", phase.name}, {"ms", *ms}});
-      llvm::outs() << llvm::formatv("{0}: {1:f3} ms (median of {2}, {3} threads)",
-                                    phase.name, *ms, options.timedRuns,
-                                    pool.getNumThreads());
+      llvm::outs() << llvm::formatv(
+          "{0}: {1:f3} ms (median of {2}, {3} threads)", phase.name, *ms,
+          options.timedRuns, pool.getNumThreads());
       if (llvm::StringRef(phase.name) == "attention") {
         double flops = 2.0 * countPairs(problem, buffers) *
                        (problem.shape.headDim + problem.shape.valueDim);
@@ -429,7 +436,8 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
   for (auto &[name, array] : outputs)
     if (auto error = writeOutput(options.outputDir, name, *array))
       return error;
-  if (auto error = writeReport(options, op.op, std::move(timings), pool, invocation))
+  if (auto error =
+          writeReport(options, op.op, std::move(timings), pool, invocation))
     return error;
   return exit;
 }

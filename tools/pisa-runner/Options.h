@@ -47,12 +47,13 @@ struct OpOptions {
   oracle::Params params;
 };
 
-/// Prints to stdout unless asked to be quiet about it; exit code of the process.
+/// Prints to stdout unless asked to be quiet about it; exit code of the
+/// process.
 enum ExitCode { Success = 0, Failure = 1, Mismatch = 2 };
 
 /// `--op=...`
-llvm::Expected<ExitCode> runOp(mlir::MLIRContext &context, const Options &options,
-                               const OpOptions &op);
+llvm::Expected<ExitCode> runOp(mlir::MLIRContext &context,
+                               const Options &options, const OpOptions &op);
 /// A function of a .mlir file.
 llvm::Expected<ExitCode> runFile(mlir::MLIRContext &context,
                                  const Options &options,
@@ -77,8 +78,8 @@ llvm::Error writeOutput(const std::string &folder, const std::string &name,
                         const npy::Array &array);
 llvm::Error writeText(const std::string &path, const std::string &text);
 std::string printShape(llvm::ArrayRef<int64_t> shape);
-/// Writes --json, if asked for: what ran, its timings ({"name", "ms"} each), and
-/// memory.
+/// Writes --json, if asked for: what ran, its timings ({"name", "ms"} each),
+/// and memory.
 llvm::Error writeReport(const Options &options, llvm::StringRef name,
                         llvm::json::Array timings, const ThreadPool &pool,
                         const Invocation &invocation);

@@ -37,8 +37,9 @@ struct CommandLine {
   cl::opt<std::string> shape{"shape", cl::desc("BxHqxHkvxTqxTkxD of --op"),
                              cl::cat(category)};
   cl::opt<std::string> dtype{
-      "dtype", cl::desc("Type of q, k, v: f32, f16 or bf16 (default: f32, or that of "
-                        "16-bit inputs)"),
+      "dtype",
+      cl::desc("Type of q, k, v: f32, f16 or bf16 (default: f32, or that of "
+               "16-bit inputs)"),
       cl::cat(category)};
   cl::opt<int64_t> valueDim{"value-dim", cl::desc("Dv (default: D)"),
                             cl::cat(category)};
@@ -57,12 +58,13 @@ struct CommandLine {
                           cl::cat(category)};
   cl::opt<int64_t> topk{"topk", cl::desc("K (default 16)"), cl::init(16),
                         cl::cat(category)};
-  cl::opt<int64_t> beam{"beam", cl::desc("W (default: topk)"), cl::cat(category)};
+  cl::opt<int64_t> beam{"beam", cl::desc("W (default: topk)"),
+                        cl::cat(category)};
   cl::opt<int64_t> rerank{
       "rerank", cl::desc("R (default: absent, all leaves are scored exactly)"),
       cl::cat(category)};
-  cl::opt<int64_t> leafAtoms{"leaf-atoms", cl::desc("A (default 4)"), cl::init(4),
-                             cl::cat(category)};
+  cl::opt<int64_t> leafAtoms{"leaf-atoms", cl::desc("A (default 4)"),
+                             cl::init(4), cl::cat(category)};
   cl::opt<int64_t> queryBlock{"query-block", cl::desc("Q (default 1)"),
                               cl::init(1), cl::cat(category)};
   cl::opt<int64_t> sink{"sink", cl::desc("Forced first blocks (default 1)"),
@@ -76,23 +78,25 @@ struct CommandLine {
       "summary-dtype",
       cl::desc("Storage of summaries: f32, f16 or bf16 (default: dtype)"),
       cl::cat(category)};
-  cl::opt<bool> scores{"scores", cl::desc("Compute and write scores with --op=route"),
+  cl::opt<bool> scores{"scores",
+                       cl::desc("Compute and write scores with --op=route"),
                        cl::cat(category)};
 
   cl::list<std::string> inputs{
       "inputs",
-      cl::desc("name=file.npy, name=number or file.npz, with commas between them; "
-               "random normal where absent"),
+      cl::desc(
+          "name=file.npy, name=number or file.npz, with commas between them; "
+          "random normal where absent"),
       cl::cat(category)};
-  cl::opt<std::string> outputDir{"output-dir", cl::desc("Write outputs here as .npy"),
-                                 cl::cat(category)};
+  cl::opt<std::string> outputDir{
+      "output-dir", cl::desc("Write outputs here as .npy"), cl::cat(category)};
   cl::opt<std::string> json{"json", cl::desc("Write timings and memory here"),
                             cl::cat(category)};
   cl::opt<std::string> target{
-      "target",
-      cl::desc("cpu, or reference: the float64 oracle (default cpu)"),
+      "target", cl::desc("cpu, or reference: the float64 oracle (default cpu)"),
       cl::init("cpu"), cl::cat(category)};
-  cl::opt<std::string> cpu{"cpu", cl::desc("CPU to compile for (default: this one)"),
+  cl::opt<std::string> cpu{"cpu",
+                           cl::desc("CPU to compile for (default: this one)"),
                            cl::cat(category)};
   cl::opt<unsigned> threads{"threads", cl::desc("Threads (default: all cores)"),
                             cl::init(0), cl::cat(category)};
@@ -106,8 +110,8 @@ struct CommandLine {
                        cl::cat(category)};
   cl::opt<double> toleranceScale{
       "tolerance-scale",
-      cl::desc("Multiplies the tolerances of --verify (default 1)"), cl::init(1),
-      cl::cat(category)};
+      cl::desc("Multiplies the tolerances of --verify (default 1)"),
+      cl::init(1), cl::cat(category)};
   cl::opt<bool> check{"check", cl::desc("Report lists with an entry twice"),
                       cl::cat(category)};
   cl::opt<uint64_t> scratchLimit{
@@ -126,8 +130,8 @@ static llvm::Error refuseIdle(const CommandLine &line) {
                    const char *needed) -> llvm::Error {
     for (const cl::Option *option : options)
       if (option->getNumOccurrences() > 0)
-        return llvm::createStringError("expected --" + option->ArgStr + " only " +
-                                       needed);
+        return llvm::createStringError("expected --" + option->ArgStr +
+                                       " only " + needed);
     return llvm::Error::success();
   };
   if (line.op.empty())
@@ -157,27 +161,31 @@ static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
   runner::Options options;
   options.target = line.target;
   if (options.target == "cuda" || options.target == "auto")
-    return llvm::createStringError("--target=" + options.target +
-                                   ": CUDA is not built in yet; expected cpu or "
-                                   "reference");
+    return llvm::createStringError(
+        "--target=" + options.target +
+        ": CUDA is not built in yet; expected cpu or "
+        "reference");
   if (options.target != "cpu" && options.target != "reference")
-    return llvm::createStringError("expected --target to be cpu or reference, but got "
-                                   "'" +
-                                   options.target + "'");
+    return llvm::createStringError(
+        "expected --target to be cpu or reference, but got "
+        "'" +
+        options.target + "'");
   options.entry = line.entry;
   options.outputDir = line.outputDir;
   options.jsonFile = line.json;
   options.verify = line.verify;
   options.toleranceScale = line.toleranceScale;
   if (!(options.toleranceScale >= 0))
-    return llvm::createStringError("expected --tolerance-scale to be at least 0, but "
-                                   "got %g",
-                                   options.toleranceScale);
+    return llvm::createStringError(
+        "expected --tolerance-scale to be at least 0, but "
+        "got %g",
+        options.toleranceScale);
   options.threads = line.threads;
   if (options.threads > 1024)
-    return llvm::createStringError("expected --threads to be in [0, 1024], but got "
-                                   "%u",
-                                   options.threads);
+    return llvm::createStringError(
+        "expected --threads to be in [0, 1024], but got "
+        "%u",
+        options.threads);
   options.seed = line.seed;
   options.scratchLimit = line.scratchLimit;
   std::string time = line.time;
@@ -185,9 +193,10 @@ static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
     time = "5";
   if (llvm::StringRef(time).getAsInteger(10, options.timedRuns) ||
       options.timedRuns < 0 || options.timedRuns > 1000000)
-    return llvm::createStringError("expected --time to be in [0, 1000000], but got "
-                                   "'" +
-                                   time + "'");
+    return llvm::createStringError(
+        "expected --time to be in [0, 1000000], but got "
+        "'" +
+        time + "'");
   options.compile.cpu = line.cpu;
   options.compile.checkInputs = line.check;
   options.compile.printTo = &llvm::outs();
@@ -195,8 +204,8 @@ static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
     if (!llvm::is_contained(mlir::pisa::getLevelNames(), level))
       return llvm::createStringError(
           "expected --print-ir-after-level to be one of " +
-          llvm::join(mlir::pisa::getLevelNames(), ", ") + ", but got '" + level +
-          "'");
+          llvm::join(mlir::pisa::getLevelNames(), ", ") + ", but got '" +
+          level + "'");
     options.compile.printAfter.insert(level);
   }
   for (const std::string &inputs : line.inputs)
@@ -215,7 +224,8 @@ static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
     return runner::runFile(context, options, line.file);
   }
   if (line.op.empty())
-    return llvm::createStringError("expected a .mlir file or --op, but got neither");
+    return llvm::createStringError(
+        "expected a .mlir file or --op, but got neither");
 
   runner::OpOptions op;
   op.op = line.op;

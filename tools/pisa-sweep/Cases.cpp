@@ -49,20 +49,21 @@ constexpr Heads kHeads[] = {{1, 1}, {4, 4},  {8, 2},  {12, 4}, {6, 2},
 struct Dims {
   int64_t key, value;
 };
-constexpr Dims kDims[] = {{16, 16}, {32, 32},   {64, 64},   {80, 80},  {96, 96},
-                          {128, 128}, {192, 128}, {256, 256}, {192, 192}};
+constexpr Dims kDims[] = {{16, 16},   {32, 32},   {64, 64},
+                          {80, 80},   {96, 96},   {128, 128},
+                          {192, 128}, {256, 256}, {192, 192}};
 /// Tq, Tk: full sequences, and short queries at the end of longer keys.
 struct Lengths {
   int64_t queries, keys;
 };
 constexpr Lengths kLengths[] = {
-    {1, 1},         {2, 2},         {63, 63},     {64, 64},     {65, 65},
-    {127, 127},     {128, 128},     {129, 129},   {507, 507},   {511, 511},
-    {512, 512},     {513, 513},     {1001, 1001}, {4095, 4095}, {4096, 4096},
-    {4097, 4097},   {32769, 32769}, {70000, 70000},
-    {1, 64},        {1, 503},       {1, 512},     {1, 4097},    {5, 64},
-    {5, 503},       {5, 512},       {5, 4097},    {64, 503},    {64, 512},
-    {64, 4097},     {100, 503},     {100, 512},   {100, 4097}};
+    {1, 1},       {2, 2},         {63, 63},       {64, 64},     {65, 65},
+    {127, 127},   {128, 128},     {129, 129},     {507, 507},   {511, 511},
+    {512, 512},   {513, 513},     {1001, 1001},   {4095, 4095}, {4096, 4096},
+    {4097, 4097}, {32769, 32769}, {70000, 70000}, {1, 64},      {1, 503},
+    {1, 512},     {1, 4097},      {5, 64},        {5, 503},     {5, 512},
+    {5, 4097},    {64, 503},      {64, 512},      {64, 4097},   {100, 503},
+    {100, 512},   {100, 4097}};
 /// 0 stands for more blocks than there are.
 constexpr int64_t kTopk[] = {3, 4, 8, 16, 32, 0};
 constexpr int64_t kBatch[] = {1, 2, 3};
@@ -91,8 +92,8 @@ OpProblem makeProblem(const Choice &c) {
   s.params.blockSize = kBlockSize[c[4]];
   s.params.topk = kTopk[c[3]];
   if (s.params.topk == 0)
-    s.params.topk = std::clamp<int64_t>(
-        s.keyLength / s.params.blockSize + 5, 3, 4096);
+    s.params.topk =
+        std::clamp<int64_t>(s.keyLength / s.params.blockSize + 5, 3, 4096);
   s.params.fanout = kFanout[c[5]];
   s.batch = kBatch[c[6]];
   problem.dtype = kTypes[c[7]];
@@ -106,19 +107,19 @@ bool isFeasible(const Choice &c) {
   OpProblem problem = makeProblem(c);
   const oracle::Problem &s = problem.shape;
   double rows = double(s.batch) * s.heads * s.queryLength;
-  double elements = rows * (s.headDim + s.valueDim) +
-                    double(s.batch) * s.kvHeads * s.keyLength *
-                        (s.headDim + s.valueDim);
-  double visible = std::min<double>(s.keyLength,
-                                    double(s.params.topk) * s.params.blockSize);
+  double elements =
+      rows * (s.headDim + s.valueDim) +
+      double(s.batch) * s.kvHeads * s.keyLength * (s.headDim + s.valueDim);
+  double visible =
+      std::min<double>(s.keyLength, double(s.params.topk) * s.params.blockSize);
   double work = rows * visible * (s.headDim + s.valueDim) * 2;
   return elements < 0x1p27 && work < 4e11;
 }
 } // namespace
 
 std::vector<Group> sweep::getPairwiseCases(int64_t &infeasible) {
-  // Greedy: each case is the best of some random candidates by the number of pairs
-  // that it covers for the first time, started from an uncovered pair.
+  // Greedy: each case is the best of some random candidates by the number of
+  // pairs that it covers for the first time, started from an uncovered pair.
   using Pair = std::array<size_t, 4>; // factor, value, factor, value
   std::set<Pair> uncovered;
   for (size_t f = 0; f < kFactors; ++f)
@@ -168,9 +169,8 @@ static OpProblem makeRandomParams(Random &random) {
   OpProblem problem;
   oracle::Problem &s = problem.shape;
   oracle::Params &p = s.params;
-  Heads heads = random.one(3)
-                    ? Heads{random.in(1, 9) * 2, 2}
-                    : random.pick(kHeads);
+  Heads heads =
+      random.one(3) ? Heads{random.in(1, 9) * 2, 2} : random.pick(kHeads);
   s.heads = heads.query;
   s.kvHeads = heads.kv;
   s.headDim = random.in(1, 10) * 8;
@@ -210,11 +210,12 @@ static OpProblem makeRandomShape(Random &random, OpProblem problem,
                                  bool positions) {
   oracle::Problem &s = problem.shape;
   s.batch = random.in(1, 3);
-  const int64_t lengths[] = {1,   2,   63,  64,  65,  127, 128, 129,
-                             255, 300, 507, 511, 512, 513};
+  const int64_t lengths[] = {1,   2,   63,  64,  65,  127, 128,
+                             129, 255, 300, 507, 511, 512, 513};
   s.keyLength = random.pick(lengths);
-  s.queryLength =
-      random.one(2) ? s.keyLength : random.in(1, std::min<int64_t>(s.keyLength, 100));
+  s.queryLength = random.one(2)
+                      ? s.keyLength
+                      : random.in(1, std::min<int64_t>(s.keyLength, 100));
   // Large groups make the float64 reference slow.
   if (s.heads * s.keyLength > 8192)
     s.queryLength = std::min<int64_t>(s.queryLength, 64);
@@ -265,9 +266,9 @@ std::string sweep::describe(const OpProblem &problem) {
   };
   // As the runner's command line, to repeat a case by hand.
   std::string text =
-      "--shape=" + std::to_string(s.batch) + "x" + std::to_string(s.heads) + "x" +
-      std::to_string(s.kvHeads) + "x" + std::to_string(s.queryLength) + "x" +
-      std::to_string(s.keyLength) + "x" + std::to_string(s.headDim) +
+      "--shape=" + std::to_string(s.batch) + "x" + std::to_string(s.heads) +
+      "x" + std::to_string(s.kvHeads) + "x" + std::to_string(s.queryLength) +
+      "x" + std::to_string(s.keyLength) + "x" + std::to_string(s.headDim) +
       " --value-dim=" + std::to_string(s.valueDim) +
       " --dtype=" + npy::typeName(problem.dtype) +
       " --block-size=" + std::to_string(p.blockSize) +
@@ -286,7 +287,8 @@ std::string sweep::describe(const OpProblem &problem) {
   if (s.qStart)
     text += " --q-start=" + numbers(*s.qStart);
   if (problem.summaryDtype)
-    text += std::string(" --summary-dtype=") + npy::typeName(*problem.summaryDtype);
+    text +=
+        std::string(" --summary-dtype=") + npy::typeName(*problem.summaryDtype);
   if (problem.wantScores)
     text += " --scores";
   return text + " --scale=" + std::to_string(s.scale);

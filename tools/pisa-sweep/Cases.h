@@ -16,14 +16,15 @@
 
 namespace pisa::sweep {
 
-/// Problems that one compiled module serves: they differ in B, Tq, Tk and lengths.
+/// Problems that one compiled module serves: they differ in B, Tq, Tk and
+/// lengths.
 struct Group {
   std::vector<OpProblem> problems;
 };
 
-/// Every pair of values of any two of the lists of shapes (lengths, K, heads, head
-/// dims, batch, C, g, types) at least once, but for pairs that no problem of bounded
-/// memory can hold, whose number `infeasible` receives.
+/// Every pair of values of any two of the lists of shapes (lengths, K, heads,
+/// head dims, batch, C, g, types) at least once, but for pairs that no problem
+/// of bounded memory can hold, whose number `infeasible` receives.
 std::vector<Group> getPairwiseCases(int64_t &infeasible);
 
 /// `count` random problems in groups of eight that share their parameters.

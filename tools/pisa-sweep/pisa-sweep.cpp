@@ -52,15 +52,16 @@ static Verdict runCase(OpCode &code, const OpProblem &problem, uint64_t seed,
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::OptionCategory category("pisa-sweep options");
-  cl::opt<int64_t> random("random", cl::desc("Number of random cases"), cl::init(0),
-                          cl::cat(category));
-  cl::opt<uint64_t> seed("seed", cl::desc("Seed of the random cases"), cl::init(1),
-                         cl::cat(category));
+  cl::opt<int64_t> random("random", cl::desc("Number of random cases"),
+                          cl::init(0), cl::cat(category));
+  cl::opt<uint64_t> seed("seed", cl::desc("Seed of the random cases"),
+                         cl::init(1), cl::cat(category));
   cl::opt<bool> pairwise("pairwise", cl::desc("Run the pairwise covering"),
                          cl::cat(category));
   cl::opt<unsigned> threads("threads", cl::desc("Threads (default: all cores)"),
                             cl::init(0), cl::cat(category));
-  cl::opt<bool> verbose("verbose", cl::desc("Print every case"), cl::cat(category));
+  cl::opt<bool> verbose("verbose", cl::desc("Print every case"),
+                        cl::cat(category));
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(
       argc, argv,
@@ -104,13 +105,13 @@ int main(int argc, char **argv) {
       if (!verdict.good || verbose)
         llvm::outs() << (verdict.good ? "right " : "WRONG ")
                      << sweep::describe(problem)
-                     << " --seed=" << seed + number - 1 << "\n  " << verdict.text
-                     << "\n";
+                     << " --seed=" << seed + number - 1 << "\n  "
+                     << verdict.text << "\n";
       std::chrono::duration<double> taken =
           std::chrono::steady_clock::now() - begin;
       if (number % 40 == 0)
-        llvm::outs() << llvm::formatv("{0} cases, {1} wrong, {2:f0} s\n", number,
-                                      failed, taken.count());
+        llvm::outs() << llvm::formatv("{0} cases, {1} wrong, {2:f0} s\n",
+                                      number, failed, taken.count());
       llvm::outs().flush();
     }
   }

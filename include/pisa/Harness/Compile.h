@@ -26,8 +26,8 @@ struct CompileOptions {
   llvm::raw_ostream *printTo = nullptr;
 };
 
-/// Lowers `module` in place and compiles it. Failures of passes are diagnostics on
-/// the module's context and a short error here.
+/// Lowers `module` in place and compiles it. Failures of passes are diagnostics
+/// on the module's context and a short error here.
 llvm::Expected<std::unique_ptr<CpuModule>>
 compileForCpu(mlir::ModuleOp module, const CompileOptions &options);
 

@@ -1,4 +1,5 @@
-//===- OpProblem.h - One problem: its module, its buffers, its answers -*- C++ -*-===//
+//===- OpProblem.h - One problem: its module, its buffers, its answers -*- C++
+//-*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -51,8 +52,8 @@ struct OpBuffers {
 npy::Array randomNormal(uint64_t seed, std::vector<int64_t> shape,
                         npy::Array::Type type);
 
-/// Normal random q, k, v rounded to the problem's type; the slack of k and v past
-/// each length holds NaN.
+/// Normal random q, k, v rounded to the problem's type; the slack of k and v
+/// past each length holds NaN.
 void fillRandom(const OpProblem &problem, uint64_t seed, OpBuffers &buffers);
 /// Lengths from the problem; outputs of the right shapes, filled with NaN.
 void allocateOutputs(const OpProblem &problem, OpBuffers &buffers);
@@ -65,13 +66,13 @@ enum OpFunctions : unsigned {
   AllFunctions = 7,
 };
 
-/// A module with functions @build_pyramid, @route and @attention of the problem,
-/// dynamic in B, Tq and Tk; `listWidth` entries a list in @attention.
+/// A module with functions @build_pyramid, @route and @attention of the
+/// problem, dynamic in B, Tq and Tk; `listWidth` entries a list in @attention.
 std::string printModule(const OpProblem &problem, int64_t listWidth,
                         unsigned functions = AllFunctions);
 
-/// Why the problem is refused, if it is: by the oracle's rules, the dialect's, or
-/// for the memory that its buffers would take.
+/// Why the problem is refused, if it is: by the oracle's rules, the dialect's,
+/// or for the memory that its buffers would take.
 std::optional<std::string> checkProblem(mlir::MLIRContext &context,
                                         const OpProblem &problem);
 
@@ -82,8 +83,9 @@ uint64_t getUsableMemory();
 class OpCode {
 public:
   static llvm::Expected<std::unique_ptr<OpCode>>
-  compile(mlir::MLIRContext &context, const OpProblem &problem, int64_t listWidth,
-          const CompileOptions &options, unsigned functions = AllFunctions);
+  compile(mlir::MLIRContext &context, const OpProblem &problem,
+          int64_t listWidth, const CompileOptions &options,
+          unsigned functions = AllFunctions);
 
   llvm::Error buildPyramid(const OpProblem &problem, OpBuffers &buffers,
                            Invocation &invocation);

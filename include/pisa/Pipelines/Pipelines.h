@@ -40,8 +40,8 @@ void buildKernels(OpPassManager &pm);
 /// L3 to LLVM: buffers into vectors, tasks and LLVM.
 void buildCpuCode(OpPassManager &pm);
 
-/// All of them: from problem ops on tensors to the LLVM dialect, with calls into
-/// pisa/Runtime/CpuRuntime.h.
+/// All of them: from problem ops on tensors to the LLVM dialect, with calls
+/// into pisa/Runtime/CpuRuntime.h.
 void buildCpuPipeline(OpPassManager &pm, const CpuPipelineOptions &options);
 
 /// Names of the levels in order, as pisa-verify-level knows them.

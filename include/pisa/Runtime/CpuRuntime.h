@@ -21,12 +21,13 @@
 
 namespace pisa {
 
-/// One call of compiled code: its threads, its scratch memory, and the first error
-/// it reported. Compiled code finds it through the thread that runs it, so calls
-/// on different threads do not meet.
+/// One call of compiled code: its threads, its scratch memory, and the first
+/// error it reported. Compiled code finds it through the thread that runs it,
+/// so calls on different threads do not meet.
 class Invocation {
 public:
-  /// `scratchLimit` bounds the bytes of scratch alive at once; 0 means no bound.
+  /// `scratchLimit` bounds the bytes of scratch alive at once; 0 means no
+  /// bound.
   explicit Invocation(ThreadPool &pool, size_t scratchLimit = 0)
       : pool(pool), scratchLimit(scratchLimit) {}
   ~Invocation();

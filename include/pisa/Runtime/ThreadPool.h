@@ -23,8 +23,8 @@ namespace pisa {
 /// OpenMP: its runtimes clash with those of the frameworks we are loaded into.
 class ThreadPool {
 public:
-  /// `numThreads` threads work on a loop, the calling one among them; 0 means one
-  /// for each core.
+  /// `numThreads` threads work on a loop, the calling one among them; 0 means
+  /// one for each core.
   explicit ThreadPool(unsigned numThreads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
@@ -34,8 +34,8 @@ public:
 
   /// Calls `body(begin, end)` for disjoint ranges that cover [0, count), and
   /// returns when all are done. Ranges are handed out in ascending order as
-  /// threads become free. `body` must not throw. A call from inside a body runs on
-  /// that thread alone; calls from different threads take turns.
+  /// threads become free. `body` must not throw. A call from inside a body runs
+  /// on that thread alone; calls from different threads take turns.
   void parallelFor(int64_t count,
                    const std::function<void(int64_t, int64_t)> &body);
 

@@ -59,7 +59,8 @@ public:
 
   /// Calls a function. Argument kinds and ranks must be those of the function
   /// before bufferization; fails if it is not there or reports an error.
-  llvm::Error call(llvm::StringRef function, llvm::ArrayRef<CpuArgument> arguments,
+  llvm::Error call(llvm::StringRef function,
+                   llvm::ArrayRef<CpuArgument> arguments,
                    Invocation &invocation);
 
 private:

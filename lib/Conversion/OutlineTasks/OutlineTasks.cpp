@@ -38,11 +38,13 @@ public:
 
   LogicalResult outline(scf::ForallOp forall) {
     if (!forall.getOutputs().empty())
-      return forall.emitOpError("expected a bufferized loop to outline, but got "
-                                "shared outputs; run pisa-bufferize");
+      return forall.emitOpError(
+          "expected a bufferized loop to outline, but got "
+          "shared outputs; run pisa-bufferize");
     if (!forall->getParentOfType<func::FuncOp>())
-      return forall.emitOpError("expected a loop inside a func.func to outline, but "
-                                "got one outside");
+      return forall.emitOpError(
+          "expected a loop inside a func.func to outline, but "
+          "got one outside");
     ImplicitLocOpBuilder b(forall.getLoc(), forall);
 
     // Number of iterations of each dimension, and of all.
@@ -61,8 +63,8 @@ public:
     // Constants are cheaper to make again than to pass.
     llvm::SetVector<Value> captures;
     getUsedValuesDefinedAbove(forall.getRegion(), captures);
-    for (ArrayRef<Value> bounds : {ArrayRef(lower), ArrayRef(steps),
-                                   ArrayRef(counts)})
+    for (ArrayRef<Value> bounds :
+         {ArrayRef(lower), ArrayRef(steps), ArrayRef(counts)})
       captures.insert(bounds.begin(), bounds.end());
     SmallVector<Value> constants, passed;
     for (Value value : captures)
@@ -72,19 +74,20 @@ public:
     for (Value value : passed) {
       Type type = converter.convertType(value.getType());
       if (!type)
-        return forall.emitOpError("expected captured values of a type that LLVM "
-                                  "has, but got ")
+        return forall.emitOpError(
+                   "expected captured values of a type that LLVM "
+                   "has, but got ")
                << value.getType();
       fields.push_back(type);
     }
     auto structType = LLVM::LLVMStructType::getLiteral(b.getContext(), fields);
-    func::FuncOp task = buildTask(forall, structType, constants, passed, lower,
-                                  steps, counts);
+    func::FuncOp task =
+        buildTask(forall, structType, constants, passed, lower, steps, counts);
 
     // The call: captures go to a struct on the stack of the enclosing function.
     auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-    Value one = LLVM::ConstantOp::create(b, b.getI64Type(),
-                                         b.getI64IntegerAttr(1));
+    Value one =
+        LLVM::ConstantOp::create(b, b.getI64Type(), b.getI64IntegerAttr(1));
     Value frame = LLVM::AllocaOp::create(b, pointer, structType, one);
     for (auto [i, value] : llvm::enumerate(passed)) {
       Value field = LLVM::GEPOp::create(b, pointer, structType, frame,
@@ -92,8 +95,8 @@ public:
       LLVM::StoreOp::create(b, toLLVM(b, value, fields[i]), field);
     }
     declareRuntime();
-    Value function = func::ConstantOp::create(b, task.getFunctionType(),
-                                              task.getSymName());
+    Value function =
+        func::ConstantOp::create(b, task.getFunctionType(), task.getSymName());
     Value address =
         UnrealizedConversionCastOp::create(b, pointer, function).getResult(0);
     Value count = arith::IndexCastOp::create(b, b.getI64Type(), total);
@@ -131,21 +134,20 @@ private:
     for (Value value : constants)
       mapping.map(value, b.clone(*value.getDefiningOp())->getResult(0));
     for (auto [i, value] : llvm::enumerate(passed)) {
-      Value field = LLVM::GEPOp::create(b, pointer, structType,
-                                        entry->getArgument(0),
-                                        ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
-      Value loaded =
-          LLVM::LoadOp::create(b, structType.getBody()[i], field);
-      mapping.map(value, UnrealizedConversionCastOp::create(b, value.getType(),
-                                                            loaded)
-                             .getResult(0));
+      Value field =
+          LLVM::GEPOp::create(b, pointer, structType, entry->getArgument(0),
+                              ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+      Value loaded = LLVM::LoadOp::create(b, structType.getBody()[i], field);
+      mapping.map(value,
+                  UnrealizedConversionCastOp::create(b, value.getType(), loaded)
+                      .getResult(0));
     }
     Value begin =
         arith::IndexCastOp::create(b, b.getIndexType(), entry->getArgument(1));
     Value end =
         arith::IndexCastOp::create(b, b.getIndexType(), entry->getArgument(2));
-    auto loop = scf::ForOp::create(b, begin, end,
-                                   arith::ConstantIndexOp::create(b, 1));
+    auto loop =
+        scf::ForOp::create(b, begin, end, arith::ConstantIndexOp::create(b, 1));
     func::ReturnOp::create(b);
 
     // Row-major: the last dimension runs fastest.
@@ -154,20 +156,19 @@ private:
     SmallVector<Value> ivs = llvm::to_vector(forall.getInductionVars());
     for (int64_t i = ivs.size() - 1; i >= 0; --i) {
       Value count = mapping.lookup(counts[i]);
-      Value position = i == 0 ? rest
-                              : Value(arith::RemUIOp::create(b, rest, count));
+      Value position =
+          i == 0 ? rest : Value(arith::RemUIOp::create(b, rest, count));
       rest = i == 0 ? rest : Value(arith::DivUIOp::create(b, rest, count));
       Value scaled =
           arith::MulIOp::create(b, position, mapping.lookup(steps[i]));
-      mapping.map(ivs[i],
-                  Value(arith::AddIOp::create(b, mapping.lookup(lower[i]),
-                                              scaled)));
+      mapping.map(ivs[i], Value(arith::AddIOp::create(
+                              b, mapping.lookup(lower[i]), scaled)));
     }
     for (Operation &op : forall.getBody()->without_terminator())
       b.clone(op, mapping);
 
-    // Fixed-size stack buffers: once a call, not once an iteration. The frames of
-    // loops inside this one are among them.
+    // Fixed-size stack buffers: once a call, not once an iteration. The frames
+    // of loops inside this one are among them.
     task.walk([&](Operation *op) {
       if (isa<memref::AllocaOp>(op) && op->getNumOperands() == 0)
         op->moveBefore(entry, entry->begin());

@@ -26,8 +26,7 @@ struct AttendBlock : OpRewritePattern<AttendBlockOp> {
     Value lists = op.getLists();
     int64_t paddedRows =
         cast<MemRefType>(op.getQueries().getType()).getDimSize(1);
-    int64_t columns =
-        cast<MemRefType>(op.getColumns().getType()).getDimSize(1);
+    int64_t columns = cast<MemRefType>(op.getColumns().getType()).getDimSize(1);
     int64_t rowTile = op.getRowTile();
     Value zero = e.idx(0);
     Value s = e.scratch({rowTile, columns}, e.getF32Type());
@@ -35,8 +34,8 @@ struct AttendBlock : OpRewritePattern<AttendBlockOp> {
     Value firstKey = e.mul(op.getBlock(), e.idx(params.getBlockSize()));
     Value start;
     if (params.getCausal())
-      start = e.add(e.toIndex(e.load(op.getQStart(), zero)),
-                    op.getQueryOffset());
+      start =
+          e.add(e.toIndex(e.load(op.getQStart(), zero)), op.getQueryOffset());
 
     e.loop(zero, e.dim(lists, 2), 1, [&](Value j) {
       e.when(e.anyEntry(lists, j, 1, op.getBlock()), [&] {
@@ -51,7 +50,8 @@ struct AttendBlock : OpRewritePattern<AttendBlockOp> {
               Value position = e.add(start, query);
               visible = e.add(e.sub(position, firstKey), e.idx(1));
             }
-            softmaxStep(e, op, s, alphas, j, e.add(row0, r), r, columns, visible);
+            softmaxStep(e, op, s, alphas, j, e.add(row0, r), r, columns,
+                        visible);
           });
           accumulate(e, op, s, alphas, j, row0);
         });
@@ -90,8 +90,8 @@ struct AttendBlock : OpRewritePattern<AttendBlockOp> {
     Value reference = arith::SelectOp::create(e, none, e.f32(0), newMax);
     Value sum = e.f32(0);
     for (Piece piece : pieces) {
-      Value shifted = arith::SubFOp::create(e, masked(piece),
-                                            e.broadcast(reference, piece.width));
+      Value shifted = arith::SubFOp::create(
+          e, masked(piece), e.broadcast(reference, piece.width));
       Value p = e.exp2(shifted);
       e.storeVector(p, s, {r, e.idx(piece.offset)});
       sum = arith::AddFOp::create(e, sum, e.reduceAdd(p));
@@ -109,28 +109,27 @@ struct AttendBlock : OpRewritePattern<AttendBlockOp> {
     int64_t rowTile = op.getRowTile();
     auto valuesType = cast<MemRefType>(op.getValues().getType());
     int64_t blockSize = valuesType.getDimSize(0);
-    for (Piece piece : getPieces(valuesType.getDimSize(1), op.getColumnTile())) {
+    for (Piece piece :
+         getPieces(valuesType.getDimSize(1), op.getColumnTile())) {
       Value column = e.idx(piece.offset);
       SmallVector<Value> acc;
       for (int64_t r = 0; r < rowTile; ++r) {
-        Value old = e.loadVector(op.getAcc(), {j, e.add(row0, e.idx(r)), column},
-                                 piece.width);
+        Value old = e.loadVector(
+            op.getAcc(), {j, e.add(row0, e.idx(r)), column}, piece.width);
         Value alpha = e.load(alphas, e.idx(r));
         acc.push_back(
             arith::MulFOp::create(e, old, e.broadcast(alpha, piece.width)));
       }
-      acc = e.loop(e.idx(0), e.idx(blockSize), 1, acc,
-                   [&](Value c, ValueRange acc) {
-                     Value v =
-                         e.loadVector(op.getValues(), {c, column}, piece.width);
-                     SmallVector<Value> next;
-                     for (int64_t r = 0; r < rowTile; ++r) {
-                       Value p = e.load(s, {e.idx(r), c});
-                       next.push_back(
-                           e.fma(e.broadcast(p, piece.width), v, acc[r]));
-                     }
-                     return next;
-                   });
+      acc = e.loop(
+          e.idx(0), e.idx(blockSize), 1, acc, [&](Value c, ValueRange acc) {
+            Value v = e.loadVector(op.getValues(), {c, column}, piece.width);
+            SmallVector<Value> next;
+            for (int64_t r = 0; r < rowTile; ++r) {
+              Value p = e.load(s, {e.idx(r), c});
+              next.push_back(e.fma(e.broadcast(p, piece.width), v, acc[r]));
+            }
+            return next;
+          });
       for (int64_t r = 0; r < rowTile; ++r)
         e.storeVector(acc[r], op.getAcc(), {j, e.add(row0, e.idx(r)), column});
     }
@@ -159,15 +158,16 @@ struct FinishAttention : OpRewritePattern<FinishAttentionOp> {
         e.when(e.cmp(arith::CmpIPredicate::slt, query, numQueries), [&] {
           Value max = e.load(op.getMax(), {j, r});
           Value sum = e.load(op.getSum(), {j, r});
-          Value none = arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ, max,
-                                             negInf);
+          Value none =
+              arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ, max, negInf);
           Value factor = arith::DivFOp::create(e, e.f32(1), sum);
           for (Piece piece : pieces) {
             Value acc = e.loadVector(op.getAcc(), {j, r, e.idx(piece.offset)},
                                      piece.width);
-            Value out = arith::MulFOp::create(e, acc,
-                                              e.broadcast(factor, piece.width));
-            out = arith::SelectOp::create(e, none, e.splat(0, piece.width), out);
+            Value out =
+                arith::MulFOp::create(e, acc, e.broadcast(factor, piece.width));
+            out =
+                arith::SelectOp::create(e, none, e.splat(0, piece.width), out);
             e.storeF32(out, o, {zero, head, query, e.idx(piece.offset)});
           }
           if (Value lse = op.getLse()) {

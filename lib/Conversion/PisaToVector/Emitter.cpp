@@ -1,4 +1,5 @@
-//===- Emitter.cpp - Short names for the IR that tile ops become -*- C++ -*-===//
+//===- Emitter.cpp - Short names for the IR that tile ops become -*- C++
+//-*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -150,8 +151,8 @@ void Emitter::store(Value value, Value memref, ValueRange indices) {
 }
 Value Emitter::loadVector(Value memref, ValueRange indices, int64_t width) {
   Type element = cast<MemRefType>(memref.getType()).getElementType();
-  return vector::LoadOp::create(*this, VectorType::get({width}, element), memref,
-                                indices);
+  return vector::LoadOp::create(*this, VectorType::get({width}, element),
+                                memref, indices);
 }
 void Emitter::storeVector(Value vector, Value memref, ValueRange indices) {
   vector::StoreOp::create(*this, vector, memref, indices);
@@ -218,12 +219,11 @@ Value Emitter::anyEntry(Value lists, Value row, int64_t divisor, Value block) {
   auto anyIn = [&](Value offset, int64_t width, Value found) -> Value {
     Value entries = loadVector(lists, {idx(0), idx(0), row, offset}, width);
     Value key = entries;
-    // -1 / divisor would be 0: padding must not look like block 0. As an unsigned
-    // number it is larger than any entry.
+    // -1 / divisor would be 0: padding must not look like block 0. As an
+    // unsigned number it is larger than any entry.
     if (divisor > 1)
       key = arith::DivUIOp::create(*this, entries, splatI32(divisor, width));
-    Value equal =
-        cmp(arith::CmpIPredicate::eq, key, broadcast(wanted, width));
+    Value equal = cmp(arith::CmpIPredicate::eq, key, broadcast(wanted, width));
     Value any =
         vector::ReductionOp::create(*this, vector::CombiningKind::OR, equal);
     return arith::OrIOp::create(*this, found, any);
@@ -250,8 +250,8 @@ bool pisa::isOneTask(Value value) {
   return shape[0] == 1 && shape[1] == 1;
 }
 
-Positions Positions::get(Emitter &e, ParamsAttr params, Value kLen, Value qStart,
-                         Value queryOffset, Value queryLength) {
+Positions Positions::get(Emitter &e, ParamsAttr params, Value kLen,
+                         Value qStart, Value queryOffset, Value queryLength) {
   Positions p;
   p.params = params;
   p.kLen = e.toIndex(e.load(kLen, e.idx(0)));
@@ -280,16 +280,16 @@ void pisa::emitScores(Emitter &e, Value queries, Value j, Value row0,
   auto tile = [&](Value column, int64_t width) {
     Value start = e.loadVector(bias, column, width);
     SmallVector<Value> acc(rowTile, start);
-    acc = e.loop(e.idx(0), e.idx(headDim), 1, acc,
-                 [&](Value d, ValueRange acc) {
-                   Value keys = e.loadVector(columns, {d, column}, width);
-                   SmallVector<Value> next;
-                   for (int64_t r = 0; r < rowTile; ++r) {
-                     Value q = e.load(queries, {j, e.add(row0, e.idx(r)), d});
-                     next.push_back(e.fma(e.broadcast(q, width), keys, acc[r]));
-                   }
-                   return next;
-                 });
+    acc =
+        e.loop(e.idx(0), e.idx(headDim), 1, acc, [&](Value d, ValueRange acc) {
+          Value keys = e.loadVector(columns, {d, column}, width);
+          SmallVector<Value> next;
+          for (int64_t r = 0; r < rowTile; ++r) {
+            Value q = e.load(queries, {j, e.add(row0, e.idx(r)), d});
+            next.push_back(e.fma(e.broadcast(q, width), keys, acc[r]));
+          }
+          return next;
+        });
     for (int64_t r = 0; r < rowTile; ++r)
       e.storeVector(acc[r], out, {e.idx(r), column});
   };

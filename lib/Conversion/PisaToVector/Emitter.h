@@ -60,7 +60,8 @@ public:
   Value toI32(Value index);
 
   // Control flow. Bodies leave their terminator to us.
-  void loop(Value begin, Value end, int64_t step, function_ref<void(Value)> body);
+  void loop(Value begin, Value end, int64_t step,
+            function_ref<void(Value)> body);
   SmallVector<Value>
   loop(Value begin, Value end, int64_t step, ValueRange inits,
        function_ref<SmallVector<Value>(Value, ValueRange)> body);
@@ -97,8 +98,8 @@ public:
   /// 0, 1, 2, .. as i32.
   Value iota(int64_t width);
 
-  /// True if any of the entries of row `row` of a [1, 1, nq, n] list, divided by
-  /// `divisor`, is `block`.
+  /// True if any of the entries of row `row` of a [1, 1, nq, n] list, divided
+  /// by `divisor`, is `block`.
   Value anyEntry(Value lists, Value row, int64_t divisor, Value block);
 
   Operation *op;
@@ -120,8 +121,8 @@ struct Positions {
   std::pair<Value, Value> ofBlock(Emitter &e, Value j) const;
 };
 
-/// S[r, c] = bias[c] + queries[j, row0 + r] . columns[:, c] for `rowTile` rows and
-/// all columns, into `out` [rowTile, Cols].
+/// S[r, c] = bias[c] + queries[j, row0 + r] . columns[:, c] for `rowTile` rows
+/// and all columns, into `out` [rowTile, Cols].
 void emitScores(Emitter &e, Value queries, Value j, Value row0, int64_t rowTile,
                 int64_t columnTile, Value columns, Value bias, Value out);
 

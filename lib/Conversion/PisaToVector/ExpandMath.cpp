@@ -1,4 +1,5 @@
-//===- ExpandMath.cpp - exp2 and log2 on float32 into arithmetic -*- C++ -*-===//
+//===- ExpandMath.cpp - exp2 and log2 on float32 into arithmetic -*- C++
+//-*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -27,11 +28,11 @@ using namespace mlir;
 
 namespace {
 
-/// 2^x = 2^n 2^f with n the nearest integer and |f| <= 1/2. Adding 1.5 2^23 rounds
-/// x to an integer in the low mantissa bits, which shifted up are the exponent of
-/// 2^n: no conversion to integer, whose result for NaN would be poison.
-/// 2^f by a minimax polynomial of degree 5 whose constant term is 1, so that
-/// integers are exact.
+/// 2^x = 2^n 2^f with n the nearest integer and |f| <= 1/2. Adding 1.5 2^23
+/// rounds x to an integer in the low mantissa bits, which shifted up are the
+/// exponent of 2^n: no conversion to integer, whose result for NaN would be
+/// poison. 2^f by a minimax polynomial of degree 5 whose constant term is 1, so
+/// that integers are exact.
 struct Exp2Polynomial : OpRewritePattern<math::Exp2Op> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -74,12 +75,12 @@ struct Exp2Polynomial : OpRewritePattern<math::Exp2Op> {
     Value result = arith::MulFOp::create(b, p, scale);
 
     // Ordered comparisons: NaN keeps its own result, which is NaN through f.
-    Value low = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x,
-                                      f32(-126.0f));
+    Value low =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, f32(-126.0f));
     result = arith::SelectOp::create(b, low, f32(0.0f), result);
     // 127.5 and up would round n to 128, whose scale is not finite.
-    Value high = arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, x,
-                                       f32(127.5f));
+    Value high =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, x, f32(127.5f));
     result = arith::SelectOp::create(
         b, high, f32(std::numeric_limits<float>::infinity()), result);
     rewriter.replaceOp(op, result);
@@ -91,10 +92,11 @@ struct ExpandMath : pisa::impl::PisaExpandMathPassBase<ExpandMath> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<Exp2Polynomial>(&getContext());
-    populateMathPolynomialApproximationPatterns(
-        patterns,
-        [](StringRef name) { return name == math::Log2Op::getOperationName(); });
-    // The patterns would make scalar constants for tensors: those are left alone.
+    populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
+      return name == math::Log2Op::getOperationName();
+    });
+    // The patterns would make scalar constants for tensors: those are left
+    // alone.
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
       if (isa<math::Exp2Op, math::Log2Op>(op) &&

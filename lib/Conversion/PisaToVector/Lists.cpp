@@ -28,18 +28,19 @@ struct NextBlock : OpRewritePattern<NextBlockOp> {
     int64_t n = cast<MemRefType>(lists.getType()).getDimSize(3);
     Value after = e.toI32(op.getAfter()), limit = e.toI32(op.getLimit());
 
-    // Lanes keep their own minimum; whatever does not qualify counts as `limit`.
+    // Lanes keep their own minimum; whatever does not qualify counts as
+    // `limit`.
     auto qualify = [&](Value entries, int64_t width) -> Value {
       Value limits = e.broadcast(limit, width);
       Value key = op.getDivisor() == 1
                       ? entries
                       : Value(arith::DivUIOp::create(
                             e, entries, e.splatI32(op.getDivisor(), width)));
-      Value ok = e.both(e.cmp(arith::CmpIPredicate::sgt, key,
-                              e.broadcast(after, width)),
-                        e.cmp(arith::CmpIPredicate::slt, key, limits));
-      ok = e.both(ok, e.cmp(arith::CmpIPredicate::sge, entries,
-                            e.splatI32(0, width)));
+      Value ok = e.both(
+          e.cmp(arith::CmpIPredicate::sgt, key, e.broadcast(after, width)),
+          e.cmp(arith::CmpIPredicate::slt, key, limits));
+      ok = e.both(
+          ok, e.cmp(arith::CmpIPredicate::sge, entries, e.splatI32(0, width)));
       return arith::SelectOp::create(e, ok, key, limits);
     };
     int64_t whole = n / kLanes * kLanes, rest = n - whole;
@@ -56,11 +57,11 @@ struct NextBlock : OpRewritePattern<NextBlockOp> {
         e.idx(0), e.dim(lists, 2), 1, best, [&](Value j, ValueRange carried) {
           auto next = llvm::to_vector_of<Value>(carried);
           if (whole > 0)
-            next[0] = e.loop(e.idx(0), e.idx(whole), kLanes, next[0],
-                             [&](Value offset,
-                                 ValueRange sofar) -> SmallVector<Value> {
-                               return {least(j, offset, kLanes, sofar[0])};
-                             })[0];
+            next[0] = e.loop(
+                e.idx(0), e.idx(whole), kLanes, next[0],
+                [&](Value offset, ValueRange sofar) -> SmallVector<Value> {
+                  return {least(j, offset, kLanes, sofar[0])};
+                })[0];
           if (rest > 0)
             next.back() = least(j, e.idx(whole), rest, next.back());
           return next;
@@ -100,8 +101,8 @@ struct ExpandNodes : OpRewritePattern<ExpandNodesOp> {
       Value end = positions.kLen;
       if (params.getCausal())
         end = e.min(end, e.add(positions.ofBlock(e, j).second, e.idx(1)));
-      SmallVector<Value> count = e.loop(
-          zero, e.idx(n), 1, zero, [&](Value i, ValueRange outer) {
+      SmallVector<Value> count =
+          e.loop(zero, e.idx(n), 1, zero, [&](Value i, ValueRange outer) {
             Value node = e.toIndex(e.load(nodes, {zero, zero, j, i}));
             Value valid = e.cmp(arith::CmpIPredicate::sge, node, zero);
             return e.loop(
@@ -112,11 +113,11 @@ struct ExpandNodes : OpRewritePattern<ExpandNodesOp> {
                       e.both(valid, e.cmp(arith::CmpIPredicate::slt,
                                           e.mul(child, keysPerChild), end));
                   e.when(visible, [&] {
-                    e.store(e.toI32(child), children, {zero, zero, j, inner[0]});
+                    e.store(e.toI32(child), children,
+                            {zero, zero, j, inner[0]});
                   });
                   Value next = e.add(inner[0], e.idx(1));
-                  return {
-                      arith::SelectOp::create(e, visible, next, inner[0])};
+                  return {arith::SelectOp::create(e, visible, next, inner[0])};
                 });
           });
       e.loop(count[0], e.idx(n * fanout), 1, [&](Value i) {
@@ -162,8 +163,8 @@ struct SelectTopk : OpRewritePattern<SelectTopkOp> {
     // A position below 0 sees nothing; clamped, it has no candidates anyway.
     Value firstLeaf = e.div(e.max(first, zero), blockSize);
     Value lastLeaf = e.div(e.max(last, zero), blockSize);
-    Value numLeaves = arith::CeilDivSIOp::create(e, positions.kLen,
-                                                 e.idx(blockSize));
+    Value numLeaves =
+        arith::CeilDivSIOp::create(e, positions.kLen, e.idx(blockSize));
     Value begin = e.mul(node, span);
     Value end = e.add(begin, span);
     Value sinkEnd = e.min(e.idx(params.getSinkBlocks()),
@@ -171,13 +172,13 @@ struct SelectTopk : OpRewritePattern<SelectTopkOp> {
     Value forced = e.cmp(arith::CmpIPredicate::slt, begin, sinkEnd);
     if (params.getLocalBlocks() == 0)
       return forced;
-    Value localBegin = e.max(
-        e.sub(firstLeaf, e.idx(params.getLocalBlocks() - 1)), zero);
+    Value localBegin =
+        e.max(e.sub(firstLeaf, e.idx(params.getLocalBlocks() - 1)), zero);
     Value localEnd = e.min(e.add(lastLeaf, one), numLeaves);
     Value local = e.both(e.cmp(arith::CmpIPredicate::slt, begin, localEnd),
                          e.cmp(arith::CmpIPredicate::sgt, end, localBegin));
-    local = e.both(local,
-                   e.cmp(arith::CmpIPredicate::slt, localBegin, localEnd));
+    local =
+        e.both(local, e.cmp(arith::CmpIPredicate::slt, localBegin, localEnd));
     return arith::OrIOp::create(e, forced, local);
   }
 
@@ -218,15 +219,16 @@ struct SelectTopk : OpRewritePattern<SelectTopkOp> {
       SmallVector<Value> count = e.choose(
           fits, e.getIndexType(),
           [&] {
-            return e.loop(zero, e.idx(std::min(n, limit)), 1, zero,
-                          [&](Value i, ValueRange carried) -> SmallVector<Value> {
-                            Value node = e.load(nodes, {zero, zero, j, i});
-                            Value valid = e.cmp(arith::CmpIPredicate::sge, node,
-                                                e.i32(0));
-                            e.when(valid, [&] { keep(j, i, carried[0]); });
-                            return {arith::SelectOp::create(
-                                e, valid, e.add(carried[0], one), carried[0])};
-                          });
+            return e.loop(
+                zero, e.idx(std::min(n, limit)), 1, zero,
+                [&](Value i, ValueRange carried) -> SmallVector<Value> {
+                  Value node = e.load(nodes, {zero, zero, j, i});
+                  Value valid =
+                      e.cmp(arith::CmpIPredicate::sge, node, e.i32(0));
+                  e.when(valid, [&] { keep(j, i, carried[0]); });
+                  return {arith::SelectOp::create(
+                      e, valid, e.add(carried[0], one), carried[0])};
+                });
           },
           [&] {
             e.loop(zero, e.idx(n), 1, [&](Value i) {
@@ -234,18 +236,20 @@ struct SelectTopk : OpRewritePattern<SelectTopkOp> {
               Value key =
                   orderedKey(e, e.load(op.getScores(), {zero, zero, j, i}));
               key = arith::SelectOp::create(
-                  e, isForced(e, positions, node, span, j), e.i32(kForced), key);
+                  e, isForced(e, positions, node, span, j), e.i32(kForced),
+                  key);
               Value padding = e.cmp(arith::CmpIPredicate::slt, node, zero);
               key = arith::SelectOp::create(e, padding, e.i32(kPadding), key);
               e.store(key, keys, i);
             });
             e.loop(e.idx(n), e.idx(paddedWidth), 1,
                    [&](Value i) { e.store(e.i32(kPadding), keys, i); });
-            return e.loop(zero, e.idx(n), 1, zero, [&](Value i,
-                                                       ValueRange carried) {
-              return keepIfRanked(e, keys, paddedWidth, limit, i, carried[0],
-                                  [&](Value slot) { keep(j, i, slot); });
-            });
+            return e.loop(
+                zero, e.idx(n), 1, zero, [&](Value i, ValueRange carried) {
+                  return keepIfRanked(e, keys, paddedWidth, limit, i,
+                                      carried[0],
+                                      [&](Value slot) { keep(j, i, slot); });
+                });
           });
       e.loop(count[0], e.idx(limit), 1, [&](Value slot) {
         e.store(e.i32(-1), kept, {zero, zero, j, slot});
@@ -268,26 +272,24 @@ struct SelectTopk : OpRewritePattern<SelectTopkOp> {
     Value keyLanes = e.broadcast(key, kLanes);
     Value iLanes = e.broadcast(e.toI32(i), kLanes);
     Value ones = e.splatI32(1, kLanes), zeros = e.splatI32(0, kLanes);
-    Value before =
-        e.loop(e.idx(0), e.idx(width), kLanes, zeros,
-               [&](Value base, ValueRange carried) -> SmallVector<Value> {
-                 Value others = e.loadVector(keys, base, kLanes);
-                 Value index = e.add(e.broadcast(e.toI32(base), kLanes),
-                                     e.iota(kLanes));
-                 Value higher =
-                     e.cmp(arith::CmpIPredicate::sgt, others, keyLanes);
-                 Value earlier =
-                     e.both(e.cmp(arith::CmpIPredicate::eq, others, keyLanes),
-                            e.cmp(arith::CmpIPredicate::slt, index, iLanes));
-                 Value wins = arith::OrIOp::create(e, higher, earlier);
-                 return {e.add(carried[0],
-                               arith::SelectOp::create(e, wins, ones, zeros))};
-               })[0];
+    Value before = e.loop(
+        e.idx(0), e.idx(width), kLanes, zeros,
+        [&](Value base, ValueRange carried) -> SmallVector<Value> {
+          Value others = e.loadVector(keys, base, kLanes);
+          Value index =
+              e.add(e.broadcast(e.toI32(base), kLanes), e.iota(kLanes));
+          Value higher = e.cmp(arith::CmpIPredicate::sgt, others, keyLanes);
+          Value earlier =
+              e.both(e.cmp(arith::CmpIPredicate::eq, others, keyLanes),
+                     e.cmp(arith::CmpIPredicate::slt, index, iLanes));
+          Value wins = arith::OrIOp::create(e, higher, earlier);
+          return {
+              e.add(carried[0], arith::SelectOp::create(e, wins, ones, zeros))};
+        })[0];
     Value rank =
         vector::ReductionOp::create(e, vector::CombiningKind::ADD, before);
-    Value kept = e.both(
-        e.cmp(arith::CmpIPredicate::slt, rank, e.i32(limit)),
-        e.cmp(arith::CmpIPredicate::ne, key, e.i32(kPadding)));
+    Value kept = e.both(e.cmp(arith::CmpIPredicate::slt, rank, e.i32(limit)),
+                        e.cmp(arith::CmpIPredicate::ne, key, e.i32(kPadding)));
     e.when(kept, [&] { keep(slot); });
     return {arith::SelectOp::create(e, kept, e.add(slot, e.idx(1)), slot)};
   }

@@ -114,16 +114,17 @@ struct PackColumns : OpRewritePattern<PackColumnsOp> {
                                             toVector(left));
       if (nodes == 1)
         count = arith::SelectOp::create(e, inBlock, count, zero64);
-      Value some = arith::CmpIOp::create(e, arith::CmpIPredicate::sgt, count,
-                                         zero64);
+      Value some =
+          arith::CmpIOp::create(e, arith::CmpIPredicate::sgt, count, zero64);
       auto f32x = VectorType::get({kLanes}, e.getF32Type());
       Value bias = e.log2(arith::SIToFPOp::create(e, f32x, count));
-      bias = arith::SelectOp::create(e, some, bias, e.splat(e.negInf(), kLanes));
+      bias =
+          arith::SelectOp::create(e, some, bias, e.splat(e.negInf(), kLanes));
       // Columns past group x nodes (when nodes > 1) are whole vectors.
       if (nodes != 1) {
         Value real = e.cmp(arith::CmpIPredicate::sgt, left, e.idx(0));
-        bias = arith::SelectOp::create(e, real, bias,
-                                       e.splat(e.negInf(), kLanes));
+        bias =
+            arith::SelectOp::create(e, real, bias, e.splat(e.negInf(), kLanes));
         some = e.choose(
             real, some.getType(), [&] { return SmallVector<Value>{some}; },
             [&] {
@@ -135,7 +136,8 @@ struct PackColumns : OpRewritePattern<PackColumnsOp> {
       }
       e.storeVector(bias, op.getBias(), column);
 
-      Value all = vector::ReductionOp::create(e, vector::CombiningKind::AND, some);
+      Value all =
+          vector::ReductionOp::create(e, vector::CombiningKind::AND, some);
       Value base = e.add(op.getRowBase(), row0);
       auto rowOf = [&](int64_t t) { return e.add(base, e.idx(t * step)); };
       e.when(
@@ -150,8 +152,8 @@ struct PackColumns : OpRewritePattern<PackColumnsOp> {
                     e.loadF32(source, {e.idx(0), e.idx(0), rowOf(t), d}, width);
                 tile = vector::InsertOp::create(e, keys, tile, t);
               }
-              Value turned = vector::TransposeOp::create(e, tile,
-                                                         ArrayRef<int64_t>{1, 0});
+              Value turned =
+                  vector::TransposeOp::create(e, tile, ArrayRef<int64_t>{1, 0});
               for (int64_t i = 0; i < width; ++i)
                 e.storeVector(vector::ExtractOp::create(e, turned, i), columns,
                               {e.add(d, e.idx(i)), column});
@@ -210,8 +212,8 @@ struct PackAtoms : OpRewritePattern<PackAtomsOp> {
       Value some = e.cmp(arith::CmpIPredicate::sgt, count, zero);
       Value asFloat =
           arith::SIToFPOp::create(e, e.getF32Type(), e.toI32(count));
-      Value weight = arith::SelectOp::create(e, some, e.log2(asFloat),
-                                             e.f32(e.negInf()));
+      Value weight =
+          arith::SelectOp::create(e, some, e.log2(asFloat), e.f32(e.negInf()));
       e.store(weight, bias, column);
       e.loop(zero, e.idx(headDim), 1, [&](Value d) {
         Value value = e.choose(
@@ -237,12 +239,10 @@ struct PackAtoms : OpRewritePattern<PackAtomsOp> {
       Value outlier = arith::SelectOp::create(e, exists, stored, e.idx(-1));
       e.loop(zero, e.idx(numAtoms), 1, [&](Value a) {
         Value begin = e.add(first, e.mul(a, e.idx(subBlock)));
-        Value count = e.max(
-            e.min(e.sub(kLen, begin), e.idx(subBlock)), zero);
-        Value holds =
-            e.both(e.cmp(arith::CmpIPredicate::sge, outlier, begin),
-                   e.cmp(arith::CmpIPredicate::slt, outlier,
-                         e.add(begin, e.idx(subBlock))));
+        Value count = e.max(e.min(e.sub(kLen, begin), e.idx(subBlock)), zero);
+        Value holds = e.both(e.cmp(arith::CmpIPredicate::sge, outlier, begin),
+                             e.cmp(arith::CmpIPredicate::slt, outlier,
+                                   e.add(begin, e.idx(subBlock))));
         count = e.sub(count, arith::SelectOp::create(e, holds, e.idx(1), zero));
         count = arith::SelectOp::create(e, exists, count, zero);
         writeColumn(e.add(e.mul(a, e.idx(nodes)), n), count, [&](Value d) {
@@ -250,13 +250,13 @@ struct PackAtoms : OpRewritePattern<PackAtomsOp> {
         });
       });
       // An outlier that `pool_leaves` did not write may be anything.
-      Value hasOutlier = e.both(e.cmp(arith::CmpIPredicate::sge, outlier, zero),
-                                e.cmp(arith::CmpIPredicate::slt, outlier, kLen));
-      writeColumn(e.add(e.idx(numAtoms * nodes), n),
-                  arith::SelectOp::create(e, hasOutlier, e.idx(1), zero),
-                  [&](Value d) {
-                    return e.load(op.getK(), {zero, zero, outlier, d});
-                  });
+      Value hasOutlier =
+          e.both(e.cmp(arith::CmpIPredicate::sge, outlier, zero),
+                 e.cmp(arith::CmpIPredicate::slt, outlier, kLen));
+      writeColumn(
+          e.add(e.idx(numAtoms * nodes), n),
+          arith::SelectOp::create(e, hasOutlier, e.idx(1), zero),
+          [&](Value d) { return e.load(op.getK(), {zero, zero, outlier, d}); });
     });
     // Columns past the atoms stand for nothing.
     e.loop(e.idx((numAtoms + 1) * nodes), e.idx(numColumns), 1, [&](Value c) {

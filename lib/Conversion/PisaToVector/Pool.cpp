@@ -1,4 +1,5 @@
-//===- Pool.cpp - Pyramid phases of one task into loops over vectors -*- C++ -*-===//
+//===- Pool.cpp - Pyramid phases of one task into loops over vectors -*- C++
+//-*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -36,8 +37,7 @@ struct PoolLeaves : OpRewritePattern<PoolLeavesOp> {
     SmallVector<Piece> pieces = getPieces(headDim, kWidth);
 
     e.loop(e.idx(0), e.dim(sums, 2), 1, [&](Value i) {
-      Value begin =
-          e.mul(e.add(op.getLeafOffset(), i), e.idx(blockSize));
+      Value begin = e.mul(e.add(op.getLeafOffset(), i), e.idx(blockSize));
       Value end = e.min(e.add(begin, e.idx(blockSize)), kLen);
       SmallVector<Value> total = sumRows(e, k, pieces, begin, end, {});
       for (auto [piece, lanes] : llvm::zip(pieces, total))
@@ -58,7 +58,8 @@ struct PoolLeaves : OpRewritePattern<PoolLeavesOp> {
     return e.loop(begin, end, 1, zeros, [&](Value row, ValueRange acc) {
       SmallVector<Value> next;
       for (auto [piece, lanes] : llvm::zip(pieces, acc)) {
-        Value keys = e.loadF32(k, rowIndices(e, row, piece.offset), piece.width);
+        Value keys =
+            e.loadF32(k, rowIndices(e, row, piece.offset), piece.width);
         Value sum = arith::AddFOp::create(e, lanes, keys);
         if (except)
           sum = arith::SelectOp::create(
@@ -148,36 +149,37 @@ struct PoolNodes : OpRewritePattern<PoolNodesOp> {
 
     // (offset of this level, its nodes, keys of one node, offset of the level
     // below) as the loop climbs.
-    SmallVector<Value> first = {zero, leaves, e.idx(params.getBlockSize()), zero};
-    e.loop(zero, levels, 1, first,
-           [&](Value above, ValueRange state) -> SmallVector<Value> {
-             Value offset = state[0], n = state[1], keysPerNode = state[2];
-             Value isLeaf = e.cmp(arith::CmpIPredicate::eq, above, zero);
-             e.loop(zero, n, 1, [&](Value i) {
-               Value row = e.add(offset, i);
-               e.when(
-                   isLeaf,
-                   [&] {
-                     for (Piece piece : pieces)
-                       e.storeVector(
-                           e.loadVector(op.getLeafSums(),
-                                        rowIndices(e, i, piece.offset),
-                                        piece.width),
-                           sums, rowIndices(e, row, piece.offset));
-                   },
-                   [&] {
-                     sumChildren(e, sums, pieces, row, state[3], e.mul(i, g),
-                                 e.min(e.mul(e.add(i, one), g),
-                                       e.sub(offset, state[3])));
-                   });
-               writeSummary(e, sums, pyramid, pieces, row,
-                            e.sub(kLen, e.mul(i, keysPerNode)), keysPerNode);
-             });
-             if (op.getOpenSums())
-               writeOpenSum(e, op, pieces, above, isLeaf, state, kLen, g);
-             return {e.add(offset, n), arith::CeilDivSIOp::create(e, n, g),
-                     e.mul(keysPerNode, g), offset};
-           });
+    SmallVector<Value> first = {zero, leaves, e.idx(params.getBlockSize()),
+                                zero};
+    e.loop(
+        zero, levels, 1, first,
+        [&](Value above, ValueRange state) -> SmallVector<Value> {
+          Value offset = state[0], n = state[1], keysPerNode = state[2];
+          Value isLeaf = e.cmp(arith::CmpIPredicate::eq, above, zero);
+          e.loop(zero, n, 1, [&](Value i) {
+            Value row = e.add(offset, i);
+            e.when(
+                isLeaf,
+                [&] {
+                  for (Piece piece : pieces)
+                    e.storeVector(e.loadVector(op.getLeafSums(),
+                                               rowIndices(e, i, piece.offset),
+                                               piece.width),
+                                  sums, rowIndices(e, row, piece.offset));
+                },
+                [&] {
+                  sumChildren(
+                      e, sums, pieces, row, state[3], e.mul(i, g),
+                      e.min(e.mul(e.add(i, one), g), e.sub(offset, state[3])));
+                });
+            writeSummary(e, sums, pyramid, pieces, row,
+                         e.sub(kLen, e.mul(i, keysPerNode)), keysPerNode);
+          });
+          if (op.getOpenSums())
+            writeOpenSum(e, op, pieces, above, isLeaf, state, kLen, g);
+          return {e.add(offset, n), arith::CeilDivSIOp::create(e, n, g),
+                  e.mul(keysPerNode, g), offset};
+        });
     rewriter.eraseOp(op);
     return success();
   }
@@ -225,8 +227,8 @@ struct PoolNodes : OpRewritePattern<PoolNodesOp> {
 
   /// open_sums[above] = the complete parts of the node that is open at kLen.
   static void writeOpenSum(Emitter &e, PoolNodesOp op, ArrayRef<Piece> pieces,
-                           Value above, Value isLeaf, ValueRange state, Value kLen,
-                           Value g) {
+                           Value above, Value isLeaf, ValueRange state,
+                           Value kLen, Value g) {
     Value sums = op.getSums(), keysPerNode = state[2];
     Value node = arith::DivUIOp::create(e, kLen, keysPerNode);
     Value open = e.cmp(arith::CmpIPredicate::ne,
@@ -246,16 +248,18 @@ struct PoolNodes : OpRewritePattern<PoolNodesOp> {
           return lanes;
         },
         [&] {
-          // Complete children of the open node: [node g, kLen / keys of a child).
+          // Complete children of the open node: [node g, kLen / keys of a
+          // child).
           Value keysPerChild = arith::DivUIOp::create(e, keysPerNode, g);
-          Value complete = arith::DivUIOp::create(
-              e, kLen, e.max(keysPerChild, e.idx(1)));
+          Value complete =
+              arith::DivUIOp::create(e, kLen, e.max(keysPerChild, e.idx(1)));
           Value begin = e.mul(node, g);
           Value end = arith::SelectOp::create(e, open, complete, begin);
           return addChildren(e, sums, pieces, state[3], begin, end);
         });
     for (auto [piece, lanes] : llvm::zip(pieces, sum))
-      e.storeVector(lanes, op.getOpenSums(), rowIndices(e, above, piece.offset));
+      e.storeVector(lanes, op.getOpenSums(),
+                    rowIndices(e, above, piece.offset));
   }
 };
 

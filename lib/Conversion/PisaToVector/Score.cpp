@@ -15,8 +15,8 @@ using namespace mlir::pisa;
 
 namespace {
 
-/// log2 of the sum of 2^s over terms read by `term`; the largest term itself where
-/// that is not finite (docs/Spec.md section 2: an empty sum is -inf).
+/// log2 of the sum of 2^s over terms read by `term`; the largest term itself
+/// where that is not finite (docs/Spec.md section 2: an empty sum is -inf).
 struct ScoreBlock : OpRewritePattern<ScoreBlockOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -44,7 +44,8 @@ struct ScoreBlock : OpRewritePattern<ScoreBlockOp> {
     for (Piece piece : getPieces(columns, columnTile))
       max = arith::MaximumFOp::create(
           e, max,
-          e.reduceMax(e.loadVector(s, {row, e.idx(piece.offset)}, piece.width)));
+          e.reduceMax(
+              e.loadVector(s, {row, e.idx(piece.offset)}, piece.width)));
     Value sum = e.f32(0);
     for (Piece piece : getPieces(columns, columnTile)) {
       Value lanes = e.loadVector(s, {row, e.idx(piece.offset)}, piece.width);
@@ -69,8 +70,7 @@ struct ScoreBlock : OpRewritePattern<ScoreBlockOp> {
     }
     auto queriesType = cast<MemRefType>(op.getQueries().getType());
     int64_t paddedRows = queriesType.getDimSize(1), rowTile = op.getRowTile();
-    int64_t columns =
-        cast<MemRefType>(op.getColumns().getType()).getDimSize(1);
+    int64_t columns = cast<MemRefType>(op.getColumns().getType()).getDimSize(1);
     int64_t nodes = op.getNodes(), queryBlock = op.getQueryBlock();
     Value zero = e.idx(0);
     Value s = e.scratch({rowTile, columns}, e.getF32Type());
@@ -83,9 +83,9 @@ struct ScoreBlock : OpRewritePattern<ScoreBlockOp> {
                             e.anyEntry(lists, j, nodes, op.getBlock()));
       e.when(listed, [&] {
         // Rows of queries past the sequence's end count for nothing.
-        Value queries = e.min(
-            e.sub(op.getNumQueries(), e.mul(j, e.idx(queryBlock))),
-            e.idx(queryBlock));
+        Value queries =
+            e.min(e.sub(op.getNumQueries(), e.mul(j, e.idx(queryBlock))),
+                  e.idx(queryBlock));
         Value realRows = e.mul(queries, e.idx(op.getHeads()));
         e.storeVector(e.splat(0, nodes), totals, zero);
         e.loop(zero, e.idx(paddedRows), rowTile, [&](Value row0) {
@@ -93,12 +93,11 @@ struct ScoreBlock : OpRewritePattern<ScoreBlockOp> {
                      op.getColumns(), op.getBias(), s);
           Value end = e.min(e.sub(realRows, row0), e.idx(rowTile));
           e.loop(zero, end, 1, [&](Value r) {
-            Value term =
-                nodes == 1
-                    ? e.broadcast(lseAcrossColumns(e, s, r, columns,
-                                                   op.getColumnTile()),
-                                  1)
-                    : lseAcrossChildren(e, s, r, op.getGroup(), nodes);
+            Value term = nodes == 1
+                             ? e.broadcast(lseAcrossColumns(e, s, r, columns,
+                                                            op.getColumnTile()),
+                                           1)
+                             : lseAcrossChildren(e, s, r, op.getGroup(), nodes);
             Value total = e.loadVector(totals, zero, nodes);
             e.storeVector(arith::AddFOp::create(e, total, term), totals, zero);
           });

@@ -53,7 +53,7 @@ func.func @f(
     %scale: f32,
     %scores: memref<1x1x64x8xf32>) {
   // a phase
-  // expected-error @below {{'pisa.score_blocks' op expected a tile op that converts to vectors, but got one that does not; run pisa-decompose-tiles}}
+  // expected-error @below {{'pisa.score_blocks' op expected a tile op of one task, whose columns are whole vectors of 16; run pisa-tile-and-fuse and pisa-decompose-tiles}}
   pisa.score_blocks #pisa.params<topk = 4> ins(%q, %k, %leaves :
       memref<1x2x64x64xf32>, memref<1x1x256x64xf32>, memref<1x1x64x8xi32>)
     k_len(%n : memref<1xi32>)
@@ -74,7 +74,7 @@ func.func @f(
     %scale: f32,
     %o: memref<1x4x200x32xf32>) {
   // a problem
-  // expected-error @below {{'pisa.attention' op expected a tile op that converts to vectors, but got one that does not; run pisa-decompose-tiles}}
+  // expected-error @below {{'pisa.attention' op expected a tile op of one task, whose columns are whole vectors of 16; run pisa-tile-and-fuse and pisa-decompose-tiles}}
   pisa.attention #pisa.params<topk = 4> ins(%q, %k, %v, %idx :
       memref<1x4x200x64xf32>, memref<1x2x256x64xf32>, memref<1x2x256x32xf32>, memref<1x2x200x4xi32>)
     k_len(%n : memref<1xi32>)
@@ -94,7 +94,7 @@ func.func @f(
     %columns: memref<64x24xf32>,
     %bias: memref<24xf32>) {
   // columns that are not whole vectors
-  // expected-error @below {{'pisa.pack_columns' op expected a tile op that converts to vectors, but got one that does not; run pisa-decompose-tiles}}
+  // expected-error @below {{'pisa.pack_columns' op expected a tile op of one task, whose columns are whole vectors of 16; run pisa-tile-and-fuse and pisa-decompose-tiles}}
   pisa.pack_columns ins(%src :
       memref<1x1x256x64xf32>)
     k_len(%n : memref<1xi32>)

@@ -37,14 +37,48 @@ func.func @f(
 func.func @f(
     %k: tensor<1x2x256x64xf32>,
     %n: tensor<1xi32>,
-    %pyr: tensor<1x4x7x64xf32>) {
+    %pyr: tensor<1x1x7x64xf32>) {
   // build-1, heads of the pyramid
-  // expected-error @below {{'pisa.build_pyramid' op expected dimension 1 of 'pyramid' [B, Hkv, nodes, D] to be 2, but got 4}}
+  // expected-error @below {{'pisa.build_pyramid' op expected dimension 1 of 'pyramid' [B, Hkv, nodes, D] to be 2, but got 1}}
   %0 = pisa.build_pyramid #pisa.params<topk = 4> ins(%k :
       tensor<1x2x256x64xf32>)
     k_len(%n : tensor<1xi32>)
-    outs(%pyr : tensor<1x4x7x64xf32>)
-    -> tensor<1x4x7x64xf32>
+    outs(%pyr : tensor<1x1x7x64xf32>)
+    -> tensor<1x1x7x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %k: tensor<1x2x256x64xf32>,
+    %n: tensor<1xi32>,
+    %pages: tensor<2x5xi32>,
+    %pyr: tensor<1x2x7x64xf32>) {
+  // build-1, batch of the page table
+  // expected-error @below {{'pisa.build_pyramid' op expected dimension 0 of 'page_table' [B, P] to be 1, but got 2}}
+  %0 = pisa.build_pyramid #pisa.params<topk = 4> ins(%k :
+      tensor<1x2x256x64xf32>)
+    k_len(%n : tensor<1xi32>)
+    page_table(%pages : tensor<2x5xi32>)
+    outs(%pyr : tensor<1x2x7x64xf32>)
+    -> tensor<1x2x7x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %k: tensor<1x2x2147483648x64xf32>,
+    %n: tensor<1xi32>,
+    %pyr: tensor<1x2x?x64xf32>) {
+  // build-1, one key more than int32 counts
+  // expected-error @below {{'pisa.build_pyramid' op expected at most 2147483647 keys in a sequence, but got 2147483648}}
+  %0 = pisa.build_pyramid #pisa.params<topk = 4> ins(%k :
+      tensor<1x2x2147483648x64xf32>)
+    k_len(%n : tensor<1xi32>)
+    outs(%pyr : tensor<1x2x?x64xf32>)
+    -> tensor<1x2x?x64xf32>
   return
 }
 

@@ -3,73 +3,115 @@
 // Each constraint of #pisa.params, and numbers that would overflow.
 
 // params-1
-// expected-error @below {{expected 'block_size' to be in [1, 1048576], but got 0}}
+// expected-error @below {{expected 'block_size' to be in [1, 4096], but got 0}}
 #params = #pisa.params<block_size = 0>
 
 // -----
 
 // params-1
-// expected-error @below {{expected 'fanout' to be in [2, 1048576], but got 1}}
+// expected-error @below {{expected 'fanout' to be in [2, 64], but got 1}}
 #params = #pisa.params<fanout = 1>
 
 // -----
 
 // params-1
-// expected-error @below {{expected 'topk' to be in [1, 1048576], but got 0}}
+// expected-error @below {{expected 'topk' to be in [1, 4096], but got 0}}
 #params = #pisa.params<topk = 0>
 
 // -----
 
 // params-1
-// expected-error @below {{expected 'query_block' to be in [1, 1048576], but got 0}}
+// expected-error @below {{expected 'query_block' to be in [1, 4096], but got 0}}
 #params = #pisa.params<query_block = 0>
 
 // -----
 
 // params-1
-// expected-error @below {{expected 'sink_blocks' to be in [0, 1048576], but got -1}}
+// expected-error @below {{expected 'sink_blocks' to be in [0, 4096], but got -1}}
 #params = #pisa.params<sink_blocks = -1>
 
 // -----
 
 // params-1
-// expected-error @below {{expected 'local_blocks' to be in [0, 1048576], but got -1}}
+// expected-error @below {{expected 'local_blocks' to be in [0, 4096], but got -1}}
 #params = #pisa.params<local_blocks = -1, causal = false>
 
 // -----
 
 // params-1, largest values
-// expected-error @below {{expected 'topk' to be in [1, 1048576], but got 9223372036854775807}}
+// expected-error @below {{expected 'topk' to be in [1, 4096], but got 9223372036854775807}}
 #params = #pisa.params<topk = 9223372036854775807>
 
 // -----
 
 // params-1, largest values
-// expected-error @below {{expected 'block_size' to be in [1, 1048576], but got 9223372036854775807}}
+// expected-error @below {{expected 'block_size' to be in [1, 4096], but got 9223372036854775807}}
 #params = #pisa.params<block_size = 9223372036854775807>
 
 // -----
 
 // params-1, largest values
-// expected-error @below {{expected 'fanout' to be in [2, 1048576], but got 9223372036854775807}}
+// expected-error @below {{expected 'fanout' to be in [2, 64], but got 9223372036854775807}}
 #params = #pisa.params<fanout = 9223372036854775807>
 
 // -----
 
 // params-1, largest values
-// expected-error @below {{expected 'query_block' to be in [1, 1048576], but got 9223372036854775807}}
+// expected-error @below {{expected 'query_block' to be in [1, 4096], but got 9223372036854775807}}
 #params = #pisa.params<query_block = 9223372036854775807>
 
 // -----
 
 // params-1, largest values
-// expected-error @below {{expected 'sink_blocks' to be in [0, 1048576], but got 1048577}}
-#params = #pisa.params<sink_blocks = 1048577>
+// expected-error @below {{expected 'sink_blocks' to be in [0, 4096], but got 4097}}
+#params = #pisa.params<sink_blocks = 4097>
+
+// -----
+
+// params-1, one past the largest
+// expected-error @below {{expected 'block_size' to be in [1, 4096], but got 4097}}
+#params = #pisa.params<block_size = 4097>
+
+// -----
+
+// params-1, one past the largest
+// expected-error @below {{expected 'fanout' to be in [2, 64], but got 65}}
+#params = #pisa.params<fanout = 65>
+
+// -----
+
+// params-1, one past the largest
+// expected-error @below {{expected 'topk' to be in [1, 4096], but got 4097}}
+#params = #pisa.params<topk = 4097>
+
+// -----
+
+// params-1, one past the largest
+// expected-error @below {{expected 'beam' to be in [1, 4096], but got 4097}}
+#params = #pisa.params<beam = 4097>
+
+// -----
+
+// params-1, one past the largest
+// expected-error @below {{expected 'query_block' to be in [1, 4096], but got 4097}}
+#params = #pisa.params<query_block = 4097>
+
+// -----
+
+// params-1, one past the largest
+// expected-error @below {{expected 'local_blocks' to be in [0, 4096], but got 4097}}
+#params = #pisa.params<local_blocks = 4097>
+
+// -----
+
+// params-1, one past the largest
+// expected-error @below {{expected 'leaf_atoms' to be in [1, 256], but got 257}}
+#params = #pisa.params<leaf_atoms = 257>
 
 // -----
 
 // params-1, smallest values
-// expected-error @below {{expected 'block_size' to be in [1, 1048576], but got -9223372036854775808}}
+// expected-error @below {{expected 'block_size' to be in [1, 4096], but got -9223372036854775808}}
 #params = #pisa.params<block_size = -9223372036854775808>
 
 // -----
@@ -104,14 +146,14 @@
 
 // -----
 
-// params-4
-// expected-error @below {{expected 'beam' to be in [1, 1048576], but got 0}}
+// params-1
+// expected-error @below {{expected 'beam' to be in [1, 4096], but got 0}}
 #params = #pisa.params<topk = 8, beam = 0>
 
 // -----
 
-// params-4
-// expected-error @below {{expected 'beam' to be in [1, 1048576], but got 9223372036854775807}}
+// params-1
+// expected-error @below {{expected 'beam' to be in [1, 4096], but got 9223372036854775807}}
 #params = #pisa.params<topk = 8, beam = 9223372036854775807>
 
 // -----
@@ -140,8 +182,8 @@
 
 // -----
 
-// params-6
-// expected-error @below {{expected 'leaf_atoms' to be in [1, 1048576], but got 0}}
+// params-1
+// expected-error @below {{expected 'leaf_atoms' to be in [1, 256], but got 0}}
 #params = #pisa.params<leaf_atoms = 0>
 
 // -----

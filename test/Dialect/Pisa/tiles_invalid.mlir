@@ -24,7 +24,7 @@ func.func @f(
     %scale: f32,
     %packed: tensor<64x2x64xf32>) {
   // pack_queries, query_block
-  // expected-error @below {{'pisa.pack_queries' op expected 'query_block' to be at least 1, but got 0}}
+  // expected-error @below {{'pisa.pack_queries' op expected 'query_block' to be in [1, 1048576], but got 0}}
   %0 = pisa.pack_queries ins(%q :
       tensor<1x2x64x64xf32>)
     scale(%scale)
@@ -192,7 +192,7 @@ func.func @f(
     %columns: tensor<64x64xf32>,
     %bias: tensor<64xf32>) {
   // pack_columns, group
-  // expected-error @below {{'pisa.pack_columns' op expected 'group' to be at least 1, but got 0}}
+  // expected-error @below {{'pisa.pack_columns' op expected 'group' to be in [1, 1048576], but got 0}}
   %0:2 = pisa.pack_columns ins(%src :
       tensor<1x1x256x64xf32>)
     k_len(%n : tensor<1xi32>)
@@ -216,7 +216,7 @@ func.func @f(
     %columns: tensor<64x64xf32>,
     %bias: tensor<64xf32>) {
   // pack_columns, nodes
-  // expected-error @below {{'pisa.pack_columns' op expected 'nodes' to be at least 1, but got -1}}
+  // expected-error @below {{'pisa.pack_columns' op expected 'nodes' to be in [1, 1048576], but got -1}}
   %0:2 = pisa.pack_columns ins(%src :
       tensor<1x1x256x64xf32>)
     k_len(%n : tensor<1xi32>)
@@ -352,7 +352,7 @@ func.func @f(
     %columns: tensor<64x80xf32>,
     %bias: tensor<80xf32>) {
   // pack_atoms, block_size
-  // expected-error @below {{'pisa.pack_atoms' op expected 'block_size' to be at least 1, but got 0}}
+  // expected-error @below {{'pisa.pack_atoms' op expected 'block_size' to be in [1, 1048576], but got 0}}
   %0:2 = pisa.pack_atoms ins(%k, %atoms, %outlier :
       tensor<1x1x256x64xf32>, tensor<1x1x4x4x64xf32>, tensor<1x1x4xi32>)
     k_len(%n : tensor<1xi32>)
@@ -421,7 +421,7 @@ func.func @f(
 
 func.func @f(%lists: tensor<1x1x64x16xi32>, %after: index, %limit: index) {
   // next_block, divisor
-  // expected-error @below {{'pisa.next_block' op expected 'divisor' to be at least 1, but got 0}}
+  // expected-error @below {{'pisa.next_block' op expected 'divisor' to be in [1, 1048576], but got 0}}
   %0 = pisa.next_block %lists after %after limit %limit
     {divisor = 0 : i64} : tensor<1x1x64x16xi32>
   return
@@ -535,7 +535,7 @@ func.func @f(
     %n: index,
     %scores: tensor<1x1x64x8xf32>) {
   // score_block, row_tile
-  // expected-error @below {{'pisa.score_block' op expected 'row_tile' to be at least 1, but got 0}}
+  // expected-error @below {{'pisa.score_block' op expected 'row_tile' to be in [1, 1048576], but got 0}}
   %0 = pisa.score_block ins(%queries, %columns, %bias, %lists :
       tensor<64x2x64xf32>, tensor<64x64xf32>, tensor<64xf32>, tensor<1x1x64x8xi32>)
     block(%block)
@@ -558,7 +558,7 @@ func.func @f(
     %n: index,
     %scores: tensor<1x1x64x8xf32>) {
   // score_block, column_tile
-  // expected-error @below {{'pisa.score_block' op expected 'column_tile' to be at least 1, but got -64}}
+  // expected-error @below {{'pisa.score_block' op expected 'column_tile' to be in [1, 1048576], but got -64}}
   %0 = pisa.score_block ins(%queries, %columns, %bias, %lists :
       tensor<64x2x64xf32>, tensor<64x64xf32>, tensor<64xf32>, tensor<1x1x64x8xi32>)
     block(%block)

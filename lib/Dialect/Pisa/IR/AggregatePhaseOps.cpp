@@ -74,22 +74,32 @@ public:
 
   /// Rows of a query block, rounded up to whole row tiles.
   int64_t paddedRows(int64_t heads) {
-    return llvm::alignTo(
-        static_cast<uint64_t>(params.getQueryBlock() * heads),
-        static_cast<uint64_t>(config.getRowTile()));
+    return llvm::alignTo(static_cast<uint64_t>(params.getQueryBlock() * heads),
+                         static_cast<uint64_t>(config.getRowTile()));
   }
 
   Value packQueries(Value q, Value scale, OpFoldResult queryBlocks) {
-    Value init = empty({queryBlocks, attr(paddedRows(dimOf(q, 1))),
-                        attr(dimOf(q, 3))},
-                       b.getF32Type());
+    Value init =
+        empty({queryBlocks, attr(paddedRows(dimOf(q, 1))), attr(dimOf(q, 3))},
+              b.getF32Type());
     return PackQueriesOp::create(b, loc, init.getType(),
                                  i64(params.getQueryBlock()), q, scale, init)
         .getResult(0);
   }
 
-  /// Emits a loop over the union of `lists`, in ascending order. `step` gets the
-  /// block and the carried tensors and returns their new values.
+  /// A leaf's keys are the children of one node.
+  ColumnGroups keyColumns() { return {params.getBlockSize(), 1}; }
+
+  Operation *packKeys(Value k, Value kLen, Value block, Value columns,
+                      Value bias) {
+    return PackColumnsOp::create(
+        b, loc, TypeRange{columns.getType(), bias.getType()},
+        i64(keyColumns().group), i64(keyColumns().nodes), k, kLen, index(0),
+        block, /*keys_per_row=*/index(1), columns, bias);
+  }
+
+  /// Emits a loop over the union of `lists`, in ascending order. `step` gets
+  /// the block and the carried tensors and returns their new values.
   ValueRange
   forEachBlock(Value lists, int64_t divisor, Value limit, ValueRange inits,
                function_ref<SmallVector<Value>(Value, ValueRange)> step) {
@@ -99,8 +109,8 @@ public:
     auto loop = scf::WhileOp::create(
         b, loc, types, args,
         [&](OpBuilder &, Location loc, ValueRange args) {
-          Value next = NextBlockOp::create(b, loc, i64(divisor), lists, args[0],
-                                           limit);
+          Value next =
+              NextBlockOp::create(b, loc, i64(divisor), lists, args[0], limit);
           Value more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
                                              next, limit);
           SmallVector<Value> forwarded = {next};
@@ -116,11 +126,10 @@ public:
   }
 
   /// Scores of `lists` from blocks of columns that `pack` makes of a block.
-  Value
-  scoreBlocks(Value packed, Value lists, Value q, ColumnGroups groups,
-              Value limitBlock, int64_t limit, Value init,
-              function_ref<Operation *(Value block, Value columns, Value bias)>
-                  pack) {
+  Value scoreBlocks(
+      Value packed, Value lists, Value q, ColumnGroups groups, Value limitBlock,
+      int64_t limit, Value init,
+      function_ref<Operation *(Value block, Value columns, Value bias)> pack) {
     Type f32 = b.getF32Type();
     Value columns = empty({attr(dimOf(q, 3)), attr(groups.columns())}, f32);
     Value bias = empty({attr(groups.columns())}, f32);
@@ -131,10 +140,10 @@ public:
           Operation *made = pack(block, columns, bias);
           auto score = ScoreBlockOp::create(
               b, loc, init.getType(), i64(params.getQueryBlock()),
-              i64(dimOf(q, 1)), i64(groups.group), i64(groups.nodes), i64(limit),
-              i64(config.getRowTile()), i64(config.getColumnTile()), packed,
-              made->getResult(0), made->getResult(1), lists, block, numQueries,
-              carried[0]);
+              i64(dimOf(q, 1)), i64(groups.group), i64(groups.nodes),
+              i64(limit), i64(config.getRowTile()), i64(config.getColumnTile()),
+              packed, made->getResult(0), made->getResult(1), lists, block,
+              numQueries, carried[0]);
           return {score.getResult(0)};
         })[0];
   }
@@ -198,16 +207,18 @@ FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
   Value levels = layout.buildNumLevels(b, loc, leaves);
   Value one = t.index(1), two = t.index(2);
   auto expand = [&](Value nodes, Value level, Value init) -> Value {
-    return ExpandNodesOp::create(b, loc, init.getType(), params, nodes, getKLen(),
-                                 getQStart(), getQueryOffset(), getQueryLength(),
-                                 level, init)
+    return ExpandNodesOp::create(b, loc, init.getType(), params, nodes,
+                                 getKLen(), getQStart(), getQueryOffset(),
+                                 getQueryLength(), level, init)
         .getResult(0);
   };
 
-  // A block of columns holds whole nodes, a multiple of the vector width of them.
-  int64_t nodes = std::max<int64_t>(
-      llvm::alignDown<uint64_t>(t.config.getColumnTile() / fanout, kColumnAlign),
-      kColumnAlign);
+  // A block of columns holds whole nodes, a multiple of the vector width of
+  // them.
+  int64_t nodes =
+      std::max<int64_t>(llvm::alignDown<uint64_t>(
+                            t.config.getColumnTile() / fanout, kColumnAlign),
+                        kColumnAlign);
   ColumnGroups groups{fanout, nodes};
 
   // Levels L .. 3: from the nodes kept at `level` to those kept at `level` - 1.
@@ -222,11 +233,10 @@ FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
         Value candidates = expand(args[0], level, candidatesInit);
         // A candidate is scored by the summaries of its own children.
         Value rowLevel = t.sub(level, two);
-        Value rowBase = layout.buildLevelOffset(b, loc, getCapacityLeaves(),
-                                                rowLevel);
-        Value keysPerRow =
-            t.mul(layout.buildSpan(b, loc, rowLevel),
-                  t.index(params.getBlockSize()));
+        Value rowBase =
+            layout.buildLevelOffset(b, loc, getCapacityLeaves(), rowLevel);
+        Value keysPerRow = t.mul(layout.buildSpan(b, loc, rowLevel),
+                                 t.index(params.getBlockSize()));
         Value numNodes =
             t.ceilDiv(leaves, layout.buildSpan(b, loc, childLevel));
         Value limitBlock = t.ceilDiv(numNodes, t.index(nodes));
@@ -240,8 +250,8 @@ FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
             });
         auto select = SelectTopkOp::create(
             b, loc, args[0].getType(), params, candidates, scores, getKLen(),
-            getQStart(), getQueryOffset(), getQueryLength(), childLevel, args[0],
-            Value(), Value());
+            getQStart(), getQueryOffset(), getQueryLength(), childLevel,
+            args[0], Value(), Value());
         scf::YieldOp::create(b, loc, select.getResult(0));
       });
   return SmallVector<Value>{expand(loop.getResult(0), two, getLeaves())};
@@ -255,19 +265,16 @@ FailureOr<SmallVector<Value>> ScoreBlocksOp::decomposeOperation(OpBuilder &b) {
   Location loc = getLoc();
   Value packed = t.packQueries(getQ(), getScale(),
                                tensor::getMixedSize(b, loc, getLeaves(), 2));
-  ColumnGroups groups{getParams().getBlockSize(), 1};
-  Value zero = t.index(0), one = t.index(1);
+  ColumnGroups groups = t.keyColumns();
   return SmallVector<Value>{t.scoreBlocks(
       packed, getLeaves(), getQ(), groups, t.leavesOf(getKLen()), getLimit(),
       getScores(), [&](Value block, Value columns, Value bias) -> Operation * {
-        return PackColumnsOp::create(
-            b, loc, TypeRange{columns.getType(), bias.getType()},
-            t.i64(groups.group), t.i64(groups.nodes), getK(), getKLen(), zero,
-            block, one, columns, bias);
+        return t.packKeys(getK(), getKLen(), block, columns, bias);
       })};
 }
 
-FailureOr<SmallVector<Value>> PrescoreBlocksOp::decomposeOperation(OpBuilder &b) {
+FailureOr<SmallVector<Value>>
+PrescoreBlocksOp::decomposeOperation(OpBuilder &b) {
   FailureOr<TaskBuilder> task = getTask(b, *this, getParams(), getLeaves());
   if (failed(task))
     return failure();
@@ -280,11 +287,10 @@ FailureOr<SmallVector<Value>> PrescoreBlocksOp::decomposeOperation(OpBuilder &b)
   return SmallVector<Value>{t.scoreBlocks(
       packed, getLeaves(), getQ(), groups, limitBlock, getLimit(), getScores(),
       [&](Value block, Value columns, Value bias) -> Operation * {
-        return PackAtomsOp::create(b, loc,
-                                   TypeRange{columns.getType(), bias.getType()},
-                                   t.i64(getParams().getBlockSize()),
-                                   t.i64(groups.nodes), getK(), getAtoms(),
-                                   getOutlier(), getKLen(), block, columns, bias);
+        return PackAtomsOp::create(
+            b, loc, TypeRange{columns.getType(), bias.getType()},
+            t.i64(getParams().getBlockSize()), t.i64(groups.nodes), getK(),
+            getAtoms(), getOutlier(), getKLen(), block, columns, bias);
       })};
 }
 
@@ -318,30 +324,28 @@ FailureOr<SmallVector<Value>> AttendTilesOp::decomposeOperation(OpBuilder &b) {
   Value max = t.filled({queryBlocks, rows}, b.getF32FloatAttr(-inf));
   Value sum = t.filled({queryBlocks, rows}, b.getF32FloatAttr(0));
 
-  ColumnGroups groups{blockSize, 1};
-  Value columns = t.empty({t.attr(dimOf(getQ(), 3)), t.attr(groups.columns())}, f32);
+  ColumnGroups groups = t.keyColumns();
+  Value columns =
+      t.empty({t.attr(dimOf(getQ(), 3)), t.attr(groups.columns())}, f32);
   Value bias = t.empty({t.attr(groups.columns())}, f32);
   Value values = t.empty({t.attr(blockSize), valueDim}, f32);
-  Value zero = t.index(0), one = t.index(1);
   ValueRange state = t.forEachBlock(
       getIndices(), /*divisor=*/1, limit, {acc, max, sum},
       [&](Value block, ValueRange carried) -> SmallVector<Value> {
-        auto packedKeys = PackColumnsOp::create(
-            b, loc, TypeRange{columns.getType(), bias.getType()},
-            t.i64(groups.group), t.i64(groups.nodes), getK(), getKLen(), zero,
-            block, one, columns, bias);
-        auto packedValues = PackValuesOp::create(b, loc, values.getType(), getV(),
-                                                 getKLen(), block, values);
+        Operation *packedKeys =
+            t.packKeys(getK(), getKLen(), block, columns, bias);
+        auto packedValues = PackValuesOp::create(
+            b, loc, values.getType(), getV(), getKLen(), block, values);
         auto attend = AttendBlockOp::create(
             b, loc, carried.getTypes(), params, t.i64(dimOf(getQ(), 1)),
-            t.i64(t.config.getRowTile()), t.i64(t.config.getColumnTile()), packed,
-            packedKeys.getResult(0), packedKeys.getResult(1),
+            t.i64(t.config.getRowTile()), t.i64(t.config.getColumnTile()),
+            packed, packedKeys->getResult(0), packedKeys->getResult(1),
             packedValues.getResult(0), getIndices(), block, getQStart(),
             getQueryOffset(), carried[0], carried[1], carried[2]);
         return llvm::to_vector_of<Value>(attend.getResults());
       });
   auto finish = FinishAttentionOp::create(
-      b, loc, getResultTypes(), t.i64(params.getQueryBlock()), state[0], state[1],
-      state[2], getO(), getLse());
+      b, loc, getResultTypes(), t.i64(params.getQueryBlock()), state[0],
+      state[1], state[2], getO(), getLse());
   return llvm::to_vector_of<Value>(finish.getResults());
 }

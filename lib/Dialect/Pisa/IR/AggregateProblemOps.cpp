@@ -41,8 +41,8 @@ public:
     return arith::ConstantIndexOp::create(b, loc, value);
   }
   Value dim(Value value, int64_t i) {
-    return getValueOrCreateConstantIndexOp(b, loc,
-                                           tensor::getMixedSize(b, loc, value, i));
+    return getValueOrCreateConstantIndexOp(
+        b, loc, tensor::getMixedSize(b, loc, value, i));
   }
   OpFoldResult ceilDiv(OpFoldResult value, int64_t divisor) {
     return affine::makeComposedFoldedAffineApply(
@@ -54,7 +54,8 @@ public:
   }
 
   /// A [B] tensor of i32, element by element.
-  Value mapPerBatch(Value perBatch, function_ref<Value(OpBuilder &, Value)> map) {
+  Value mapPerBatch(Value perBatch,
+                    function_ref<Value(OpBuilder &, Value)> map) {
     Value init = empty(tensor::getMixedSizes(b, loc, perBatch), b.getI32Type());
     AffineMap identity = b.getMultiDimIdentityMap(1);
     auto generic = linalg::GenericOp::create(
@@ -100,11 +101,13 @@ static LogicalResult refuseUnsupported(Operation *op, Value cuSeqlens,
   if (!cast<DestinationStyleOpInterface>(op).hasPureTensorSemantics())
     return op->emitOpError("expected tensors to decompose, but got memrefs");
   if (cuSeqlens)
-    return op->emitOpError("expected the dense layout, but got 'cu_seqlens': packed "
-                           "sequences are not supported by this lowering");
+    return op->emitOpError(
+        "expected the dense layout, but got 'cu_seqlens': packed "
+        "sequences are not supported by this lowering");
   if (pageTable)
-    return op->emitOpError("expected contiguous keys, but got 'page_table': paged "
-                           "keys are not supported by this lowering");
+    return op->emitOpError(
+        "expected contiguous keys, but got 'page_table': paged "
+        "keys are not supported by this lowering");
   return success();
 }
 
@@ -142,23 +145,23 @@ FailureOr<SmallVector<Value>> BuildPyramidOp::decomposeOperation(OpBuilder &b) {
 
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, getPyramid());
   Value sums = p.empty(sizes, b.getF32Type());
-  sizes[2] = p.ceilDiv(tensor::getMixedSize(b, loc, k, 2),
-                       getParams().getBlockSize());
+  sizes[2] =
+      p.ceilDiv(tensor::getMixedSize(b, loc, k, 2), getParams().getBlockSize());
   Value leafSums = p.empty(sizes, b.getF32Type());
 
   SmallVector<Type> leafTypes = {leafSums.getType()};
   if (getAtoms())
     leafTypes.append({getAtoms().getType(), getOutlier().getType()});
-  auto leaves = p.create<PoolLeavesOp>(leafTypes, getParams(), k, kLen,
-                                       p.index(0), leafSums, getAtoms(),
-                                       getOutlier());
+  auto leaves =
+      p.create<PoolLeavesOp>(leafTypes, getParams(), k, kLen, p.index(0),
+                             leafSums, getAtoms(), getOutlier());
 
   SmallVector<Type> nodeTypes = {sums.getType(), getPyramid().getType()};
   if (getOpenSums())
     nodeTypes.push_back(getOpenSums().getType());
-  auto nodes = p.create<PoolNodesOp>(nodeTypes, getParams(), k,
-                                     leaves.getResult(0), kLen, sums,
-                                     getPyramid(), getOpenSums());
+  auto nodes =
+      p.create<PoolNodesOp>(nodeTypes, getParams(), k, leaves.getResult(0),
+                            kLen, sums, getPyramid(), getOpenSums());
 
   // In the order of the inits: pyramid, open_sums, atoms, outlier.
   SmallVector<Value> results =
@@ -197,9 +200,9 @@ FailureOr<SmallVector<Value>> RouteOp::decomposeOperation(OpBuilder &b) {
     for (Value init : {count, keptScores})
       if (init)
         types.push_back(init.getType());
-    return p.create<SelectTopkOp>(types, params, nodes, scores, kLen, qStart, zero,
-                                  queryLength, /*level=*/Value(), kept, count,
-                                  keptScores);
+    return p.create<SelectTopkOp>(types, params, nodes, scores, kLen, qStart,
+                                  zero, queryLength, /*level=*/Value(), kept,
+                                  count, keptScores);
   };
 
   int64_t width = params.getMaxCandidates();
@@ -207,10 +210,10 @@ FailureOr<SmallVector<Value>> RouteOp::decomposeOperation(OpBuilder &b) {
       b, loc,
       p.ceilDiv(tensor::getMixedSize(b, loc, k, 2), params.getBlockSize()));
   Value init = emptyList(width, i32);
-  Value leaves =
-      p.create<RouteUpperOp>(init.getType(), params, q, getPyramid(), kLen, qStart,
-                             zero, queryLength, capacityLeaves, scale, init)
-          .getResult(0);
+  Value leaves = p.create<RouteUpperOp>(init.getType(), params, q, getPyramid(),
+                                        kLen, qStart, zero, queryLength,
+                                        capacityLeaves, scale, init)
+                     .getResult(0);
 
   // Scores that were asked for are computed also where nothing is dropped.
   int64_t lastLimit = getScores() ? 0 : params.getTopk();
@@ -235,8 +238,8 @@ FailureOr<SmallVector<Value>> RouteOp::decomposeOperation(OpBuilder &b) {
     }
     Value init = emptyList(width, f32);
     scores = p.create<ScoreBlocksOp>(init.getType(), params,
-                                     b.getI64IntegerAttr(lastLimit), q, k, leaves,
-                                     kLen, scale, init)
+                                     b.getI64IntegerAttr(lastLimit), q, k,
+                                     leaves, kLen, scale, init)
                  .getResult(0);
   }
   auto last = select(leaves, scores, getIndices(), getCount(), getScores());
@@ -252,9 +255,8 @@ FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
   PhaseBuilder p(b, *this);
   Value kLen = p.clampLength(getKLen(), getK());
   Value qStart = p.resolveStart(getParams(), getQStart(), kLen, getQ());
-  auto tiles = p.create<AttendTilesOp>(getResultTypes(), getParams(), getQ(),
-                                       getK(), getV(), getIndices(), kLen,
-                                       qStart, p.index(0), getScale(), getO(),
-                                       getLse());
+  auto tiles = p.create<AttendTilesOp>(
+      getResultTypes(), getParams(), getQ(), getK(), getV(), getIndices(), kLen,
+      qStart, p.index(0), getScale(), getO(), getLse());
   return llvm::to_vector_of<Value>(tiles.getResults());
 }

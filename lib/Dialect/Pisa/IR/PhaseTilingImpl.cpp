@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-// One implementation serves all phases: an op says how each operand maps onto the
-// iteration space (TileKind), and a tile of the op is the same op on slices.
+// One implementation serves all phases: an op says how each operand maps onto
+// the iteration space (TileKind), and a tile of the op is the same op on
+// slices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -93,8 +94,7 @@ static void getSlice(OpBuilder &b, Operation *op, unsigned operandNumber,
     if (queryBlock > 1) {
       AffineExpr s0, s1, s2;
       bindSymbols(b.getContext(), s0, s1, s2);
-      AffineMap map =
-          AffineMap::get(0, 3, {s0, s1 - s2}, b.getContext());
+      AffineMap map = AffineMap::get(0, 3, {s0, s1 - s2}, b.getContext());
       sliceSizes[2] = affine::makeComposedFoldedAffineMin(
           b, loc, map, {sliceSizes[2], length, sliceOffsets[2]});
     }
@@ -123,9 +123,10 @@ SmallVector<Range> pisa::detail::getIterationDomain(Operation *op,
   return domain;
 }
 
-FailureOr<TilingResult> pisa::detail::getTiledImplementation(
-    Operation *op, OpBuilder &b, ArrayRef<OpFoldResult> offsets,
-    ArrayRef<OpFoldResult> sizes) {
+FailureOr<TilingResult>
+pisa::detail::getTiledImplementation(Operation *op, OpBuilder &b,
+                                     ArrayRef<OpFoldResult> offsets,
+                                     ArrayRef<OpFoldResult> sizes) {
   Location loc = op->getLoc();
   auto dpsOp = cast<DestinationStyleOpInterface>(op);
   if (!dpsOp.hasPureTensorSemantics())
@@ -156,8 +157,8 @@ FailureOr<TilingResult> pisa::detail::getTiledImplementation(
     SmallVector<OpFoldResult> sliceOffsets, sliceSizes;
     getSlice(b, op, number, offsets, sizes, sliceOffsets, sliceSizes);
     SmallVector<OpFoldResult> strides(sliceOffsets.size(), b.getIndexAttr(1));
-    auto slice = tensor::ExtractSliceOp::create(b, loc, operand.get(),
-                                                sliceOffsets, sliceSizes, strides);
+    auto slice = tensor::ExtractSliceOp::create(
+        b, loc, operand.get(), sliceOffsets, sliceSizes, strides);
     operands.push_back(slice);
     slices.push_back(slice);
     if (dpsOp.isDpsInit(&operand))

@@ -13,9 +13,9 @@
 using namespace mlir;
 using namespace mlir::pisa;
 
-// A list of g W candidates is ranked on the stack of a task, and inner loops unroll
-// over children and atoms: beyond these bounds neither is sensible, and a hostile
-// value is refused here and not by the allocator.
+// A list of g W candidates is ranked on the stack of a task, and inner loops
+// unroll over children and atoms: beyond these bounds neither is sensible, and
+// a hostile value is refused here and not by the allocator.
 static constexpr int64_t kMaxParameter = 4096;
 static constexpr int64_t kMaxFanout = 64;
 static constexpr int64_t kMaxLeafAtoms = 256;
@@ -35,19 +35,20 @@ Type ParamsAttr::getSummaryType(Type keyType) const {
   return getSummaryDtype() ? getSummaryDtype() : keyType;
 }
 
-LogicalResult
-ParamsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                   int64_t blockSize, int64_t fanout, int64_t topk,
-                   std::optional<int64_t> beam, std::optional<int64_t> rerank,
-                   int64_t leafAtoms, int64_t queryBlock, int64_t sinkBlocks,
-                   int64_t localBlocks, bool causal, Type summaryDtype) {
+LogicalResult ParamsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t blockSize, int64_t fanout,
+                                 int64_t topk, std::optional<int64_t> beam,
+                                 std::optional<int64_t> rerank,
+                                 int64_t leafAtoms, int64_t queryBlock,
+                                 int64_t sinkBlocks, int64_t localBlocks,
+                                 bool causal, Type summaryDtype) {
   // params-1
   auto inRange = [&](StringRef name, int64_t value, int64_t least,
                      int64_t most = kMaxParameter) -> LogicalResult {
     if (value >= least && value <= most)
       return success();
-    return emitError() << "expected '" << name << "' to be in [" << least << ", "
-                       << most << "], but got " << value;
+    return emitError() << "expected '" << name << "' to be in [" << least
+                       << ", " << most << "], but got " << value;
   };
   if (failed(inRange("block_size", blockSize, 1)) ||
       failed(inRange("fanout", fanout, 2, kMaxFanout)) ||
@@ -78,7 +79,8 @@ ParamsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (rerank && *rerank != 0 && (*rerank < topk || *rerank > mostLeaves))
     return emitError() << "expected 'rerank' to be 0 or in ['topk', 'fanout' * "
                           "'beam'] = ["
-                       << topk << ", " << mostLeaves << "], but got " << *rerank;
+                       << topk << ", " << mostLeaves << "], but got "
+                       << *rerank;
   // params-6
   if (rerank && blockSize % leafAtoms != 0)
     return emitError() << "expected 'leaf_atoms' to divide 'block_size' = "
@@ -86,9 +88,10 @@ ParamsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   // params-7
   if (summaryDtype &&
       !(summaryDtype.isF32() || summaryDtype.isF16() || summaryDtype.isBF16()))
-    return emitError() << "expected 'summary_dtype' to be f32, f16 or bf16, but "
-                          "got "
-                       << summaryDtype;
+    return emitError()
+           << "expected 'summary_dtype' to be f32, f16 or bf16, but "
+              "got "
+           << summaryDtype;
   return success();
 }
 

@@ -1,4 +1,5 @@
-//===- PisaDialect.cpp - Dialect registration and shared interface bodies -*- C++ -*-===//
+//===- PisaDialect.cpp - Dialect registration and shared interface bodies -*-
+//C++ -*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -25,6 +26,10 @@ using namespace mlir::pisa;
 
 #define GET_ATTRDEF_CLASSES
 #include "pisa/Dialect/Pisa/IR/PisaAttrs.cpp.inc"
+
+// Generated code is half of this library: it stands apart from what changes.
+#define GET_OP_CLASSES
+#include "pisa/Dialect/Pisa/IR/PisaOps.cpp.inc"
 
 void PisaDialect::initialize() {
   addAttributes<

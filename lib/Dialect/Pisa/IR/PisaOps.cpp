@@ -12,9 +12,6 @@
 using namespace mlir;
 using namespace mlir::pisa;
 
-#define GET_OP_CLASSES
-#include "pisa/Dialect/Pisa/IR/PisaOps.cpp.inc"
-
 static PyramidLayout layoutOf(ParamsAttr params) {
   return {params.getBlockSize(), params.getFanout()};
 }
@@ -22,45 +19,58 @@ static PyramidLayout layoutOf(ParamsAttr params) {
 static constexpr int64_t kAny = ShapedType::kDynamic;
 
 static int64_t numLeaves(ParamsAttr params, int64_t capacity) {
-  return ShapedType::isDynamic(capacity) ? kAny
-                                         : layoutOf(params).getNumLeaves(capacity);
+  return ShapedType::isDynamic(capacity)
+             ? kAny
+             : layoutOf(params).getNumLeaves(capacity);
 }
 static int64_t numRows(ParamsAttr params, int64_t capacity) {
-  return ShapedType::isDynamic(capacity) ? kAny
-                                         : layoutOf(params).getNumRows(capacity);
+  return ShapedType::isDynamic(capacity)
+             ? kAny
+             : layoutOf(params).getNumRows(capacity);
+}
+
+/// Summaries are stored in the summary type of the parameters.
+static LogicalResult verifySummaries(Operation *op, ParamsAttr params, Value k,
+                                     Value pyramid, Value atoms) {
+  Type type = params.getSummaryType(shaped(k).getElementType());
+  return failure(
+      failed(verifyElementType(op, "pyramid", pyramid, type,
+                               "the summary type")) ||
+      failed(verifyElementType(op, "atoms", atoms, type, "the summary type")));
 }
 
 /// The pre-score's operands: both or neither, and their shapes.
 static LogicalResult verifyAtoms(Operation *op, ParamsAttr params, Value k,
                                  Value atoms, Value outlier) {
   if (!atoms != !outlier)
-    return op->emitOpError()
-           << "expected 'atoms' and 'outlier' to be given together, but got only "
-           << (atoms ? "'atoms'" : "'outlier'");
+    return op->emitOpError() << "expected 'atoms' and 'outlier' to be given "
+                                "together, but got only "
+                             << (atoms ? "'atoms'" : "'outlier'");
   if (!atoms)
     return success();
   if (params.getBlockSize() % params.getLeafAtoms() != 0)
-    return op->emitOpError() << "expected 'leaf_atoms' to divide 'block_size' = "
-                             << params.getBlockSize() << ", but got "
-                             << params.getLeafAtoms();
+    return op->emitOpError()
+           << "expected 'leaf_atoms' to divide 'block_size' = "
+           << params.getBlockSize() << ", but got " << params.getLeafAtoms();
   int64_t leaves = numLeaves(params, dimOf(k, 2));
-  return verifyShapes(
-      op, {{"atoms",
-            atoms,
-            {dimOf(k, 0), dimOf(k, 1), leaves, params.getLeafAtoms(), dimOf(k, 3)},
-            "[B, Hkv, leaves, A, D]"},
-           {"outlier",
-            outlier,
-            {dimOf(k, 0), dimOf(k, 1), leaves},
-            "[B, Hkv, leaves]"}});
+  return verifyShapes(op, {{"atoms",
+                            atoms,
+                            {dimOf(k, 0), dimOf(k, 1), leaves,
+                             params.getLeafAtoms(), dimOf(k, 3)},
+                            "[B, Hkv, leaves, A, D]"},
+                           {"outlier",
+                            outlier,
+                            {dimOf(k, 0), dimOf(k, 1), leaves},
+                            "[B, Hkv, leaves]"}});
 }
 
 /// Packed sequences: both or neither, of one length.
 static LogicalResult verifySeqlens(Operation *op, Value q, Value k) {
   if (!q != !k)
-    return op->emitOpError() << "expected 'cu_seqlens_q' and 'cu_seqlens_k' to be "
-                                "given together, but got only "
-                             << (q ? "'cu_seqlens_q'" : "'cu_seqlens_k'");
+    return op->emitOpError()
+           << "expected 'cu_seqlens_q' and 'cu_seqlens_k' to be "
+              "given together, but got only "
+           << (q ? "'cu_seqlens_q'" : "'cu_seqlens_k'");
   if (!q)
     return success();
   return verifyShape(op, {"cu_seqlens_k", k, {dimOf(q, 0)}, "[B + 1]"});
@@ -75,9 +85,10 @@ static LogicalResult verifyCausalLengths(Operation *op, ParamsAttr params,
       ShapedType::isDynamic(queries) || ShapedType::isDynamic(keys) ||
       queries <= keys || keys == 0)
     return success();
-  return op->emitOpError() << "expected at most as many queries as keys in causal "
-                              "attention without 'q_start', but got "
-                           << queries << " queries and " << keys << " keys";
+  return op->emitOpError()
+         << "expected at most as many queries as keys in causal "
+            "attention without 'q_start', but got "
+         << queries << " queries and " << keys << " keys";
 }
 
 LogicalResult BuildPyramidOp::verify() {
@@ -89,7 +100,8 @@ LogicalResult BuildPyramidOp::verify() {
   // build-2
   if (failed(verifyHeadDim(*this, "k", k)) ||
       failed(verifyHeadDim(*this, "pyramid", getPyramid())) ||
-      failed(verifyHeads(*this, dimOf(k, 1), dimOf(getPyramid(), 1))))
+      failed(verifyHeads(*this, dimOf(k, 1), dimOf(k, 1))) ||
+      failed(verifyStaticDim(*this, "pyramid", getPyramid(), 1)))
     return failure();
   // build-1, build-4
   if (failed(verifyCapacity(*this, k)))
@@ -99,28 +111,23 @@ LogicalResult BuildPyramidOp::verify() {
                        : layout.getNumLevels(dimOf(k, 2));
   bool packed = static_cast<bool>(getCuSeqlensK());
   if (failed(verifyShapes(
-          *this,
-          {{"k_len", getKLen(), {packed ? kAny : dimOf(k, 0)}, "[B]"},
-           {"pyramid",
-            getPyramid(),
-            {dimOf(k, 0), dimOf(k, 1), packed ? kAny : numRows(params, dimOf(k, 2)),
-             dimOf(k, 3)},
-            "[B, Hkv, nodes, D]"},
-           {"open_sums",
-            getOpenSums(),
-            {dimOf(k, 0), dimOf(k, 1), levels, dimOf(k, 3)},
-            "[B, Hkv, levels, D]"},
-           {"page_table",
-            getPageTable(),
-            {packed ? kAny : dimOf(k, 0), kAny},
-            "[B, P]"}})))
+          *this, {{"k_len", getKLen(), {packed ? kAny : dimOf(k, 0)}, "[B]"},
+                  {"pyramid",
+                   getPyramid(),
+                   {dimOf(k, 0), dimOf(k, 1),
+                    packed ? kAny : numRows(params, dimOf(k, 2)), dimOf(k, 3)},
+                   "[B, Hkv, nodes, D]"},
+                  {"open_sums",
+                   getOpenSums(),
+                   {dimOf(k, 0), dimOf(k, 1), levels, dimOf(k, 3)},
+                   "[B, Hkv, levels, D]"},
+                  {"page_table",
+                   getPageTable(),
+                   {packed ? kAny : dimOf(k, 0), kAny},
+                   "[B, P]"}})))
     return failure();
   // build-3
-  Type summary = params.getSummaryType(shaped(k).getElementType());
-  if (failed(verifyElementType(*this, "pyramid", getPyramid(), summary,
-                               "the summary type")) ||
-      failed(verifyElementType(*this, "atoms", getAtoms(), summary,
-                               "the summary type")))
+  if (failed(verifySummaries(*this, params, k, getPyramid(), getAtoms())))
     return failure();
   // build-5
   return verifyAtoms(*this, params, k, getAtoms(), getOutlier());
@@ -144,24 +151,21 @@ LogicalResult RouteOp::verify() {
   if (failed(verifyCapacity(*this, k)) ||
       failed(verifySameElementType(*this, "k", k, "q", q)) ||
       failed(verifyShapes(
-          *this,
-          {{"k", k, {dimOf(q, 0), dimOf(k, 1), kAny, dimOf(q, 3)},
-            "[B, Hkv, Tk, D]"},
-           {"pyramid",
-            getPyramid(),
-            {dimOf(q, 0), dimOf(k, 1), packed ? kAny : numRows(params, dimOf(k, 2)),
-             dimOf(q, 3)},
-            "[B, Hkv, nodes, D]"},
-           {"k_len", getKLen(), {batch}, "[B]"},
-           {"q_start", getQStart(), {batch}, "[B]"},
-           {"page_table", getPageTable(), {batch, kAny}, "[B, P]"}})))
+          *this, {{"k",
+                   k,
+                   {dimOf(q, 0), dimOf(k, 1), kAny, dimOf(q, 3)},
+                   "[B, Hkv, Tk, D]"},
+                  {"pyramid",
+                   getPyramid(),
+                   {dimOf(q, 0), dimOf(k, 1),
+                    packed ? kAny : numRows(params, dimOf(k, 2)), dimOf(q, 3)},
+                   "[B, Hkv, nodes, D]"},
+                  {"k_len", getKLen(), {batch}, "[B]"},
+                  {"q_start", getQStart(), {batch}, "[B]"},
+                  {"page_table", getPageTable(), {batch, kAny}, "[B, P]"}})))
     return failure();
   // route-3
-  Type summary = params.getSummaryType(shaped(k).getElementType());
-  if (failed(verifyElementType(*this, "pyramid", getPyramid(), summary,
-                               "the summary type")) ||
-      failed(verifyElementType(*this, "atoms", getAtoms(), summary,
-                               "the summary type")))
+  if (failed(verifySummaries(*this, params, k, getPyramid(), getAtoms())))
     return failure();
   // route-4
   int64_t queryBlocks = ceilDivDim(dimOf(q, 2), params.getQueryBlock());
@@ -180,10 +184,10 @@ LogicalResult RouteOp::verify() {
   if (failed(verifyAtoms(*this, params, k, getAtoms(), getOutlier())))
     return failure();
   if (params.usesPreScore() != static_cast<bool>(getAtoms()))
-    return emitOpError() << "expected 'atoms' and 'outlier' exactly when 'rerank' "
-                            "is given, but got "
-                         << (getAtoms() ? "them without 'rerank'"
-                                        : "'rerank' without them");
+    return emitOpError()
+           << "expected 'atoms' and 'outlier' exactly when 'rerank' "
+              "is given, but got "
+           << (getAtoms() ? "them without 'rerank'" : "'rerank' without them");
   // route-6, route-7
   if (failed(verifySeqlens(*this, getCuSeqlensQ(), getCuSeqlensK())))
     return failure();
@@ -208,14 +212,17 @@ LogicalResult AttentionOp::verify() {
       failed(verifySameElementType(*this, "k", k, "q", q)) ||
       failed(verifySameElementType(*this, "v", v, "q", q)) ||
       failed(verifyShapes(
-          *this,
-          {{"k", k, {dimOf(q, 0), dimOf(k, 1), kAny, dimOf(q, 3)},
-            "[B, Hkv, Tk, D]"},
-           {"v", v, {dimOf(q, 0), dimOf(k, 1), dimOf(k, 2), kAny},
-            "[B, Hkv, Tk, Dv]"},
-           {"k_len", getKLen(), {batch}, "[B]"},
-           {"q_start", getQStart(), {batch}, "[B]"},
-           {"page_table", getPageTable(), {batch, kAny}, "[B, P]"}})))
+          *this, {{"k",
+                   k,
+                   {dimOf(q, 0), dimOf(k, 1), kAny, dimOf(q, 3)},
+                   "[B, Hkv, Tk, D]"},
+                  {"v",
+                   v,
+                   {dimOf(q, 0), dimOf(k, 1), dimOf(k, 2), kAny},
+                   "[B, Hkv, Tk, Dv]"},
+                  {"k_len", getKLen(), {batch}, "[B]"},
+                  {"q_start", getQStart(), {batch}, "[B]"},
+                  {"page_table", getPageTable(), {batch, kAny}, "[B, P]"}})))
     return failure();
   // attention-3
   int64_t queryBlocks = ceilDivDim(dimOf(q, 2), params.getQueryBlock());
@@ -228,11 +235,14 @@ LogicalResult AttentionOp::verify() {
   // attention-4
   if (failed(verifySameElementType(*this, "o", getO(), "q", q)) ||
       failed(verifyShapes(
-          *this,
-          {{"o", getO(), {dimOf(q, 0), dimOf(q, 1), dimOf(q, 2), dimOf(v, 3)},
-            "[B, Hq, Tq, Dv]"},
-           {"lse", getLse(), {dimOf(q, 0), dimOf(q, 1), dimOf(q, 2)},
-            "[B, Hq, Tq]"}})) ||
+          *this, {{"o",
+                   getO(),
+                   {dimOf(q, 0), dimOf(q, 1), dimOf(q, 2), dimOf(v, 3)},
+                   "[B, Hq, Tq, Dv]"},
+                  {"lse",
+                   getLse(),
+                   {dimOf(q, 0), dimOf(q, 1), dimOf(q, 2)},
+                   "[B, Hq, Tq]"}})) ||
       failed(verifyStaticDim(*this, "o", getO(), 3)))
     return failure();
   // attention-5, attention-6

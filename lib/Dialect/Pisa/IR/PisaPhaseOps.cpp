@@ -37,7 +37,8 @@ static LogicalResult verifyQueries(Operation *op, Value q, StringRef kvName,
 static LogicalResult verifyPosition(Operation *op, ParamsAttr params,
                                     Value qStart) {
   if (params.getCausal() && !qStart)
-    return op->emitOpError("expected 'q_start' in causal attention, but got none");
+    return op->emitOpError(
+        "expected 'q_start' in causal attention, but got none");
   return success();
 }
 
@@ -48,24 +49,29 @@ LogicalResult PoolLeavesOp::verify() {
     return failure();
   int64_t leaves = dimOf(getSums(), 2);
   if (!getAtoms() != !getOutlier())
-    return emitOpError() << "expected 'atoms' and 'outlier' to be given together, "
-                            "but got only "
-                         << (getAtoms() ? "'atoms'" : "'outlier'");
-  if (getAtoms() && getParams().getBlockSize() % getParams().getLeafAtoms() != 0)
+    return emitOpError()
+           << "expected 'atoms' and 'outlier' to be given together, "
+              "but got only "
+           << (getAtoms() ? "'atoms'" : "'outlier'");
+  if (getAtoms() &&
+      getParams().getBlockSize() % getParams().getLeafAtoms() != 0)
     return emitOpError() << "expected 'leaf_atoms' to divide 'block_size' = "
                          << getParams().getBlockSize() << ", but got "
                          << getParams().getLeafAtoms();
-  return verifyShapes(
-      *this, {{"k_len", getKLen(), {dimOf(k, 0)}, "[B]"},
-              {"sums", getSums(), {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
-               "[B, Hkv, leaves, D]"},
-              {"atoms",
-               getAtoms(),
-               {dimOf(k, 0), dimOf(k, 1), leaves, getParams().getLeafAtoms(),
-                dimOf(k, 3)},
-               "[B, Hkv, leaves, A, D]"},
-              {"outlier", getOutlier(), {dimOf(k, 0), dimOf(k, 1), leaves},
-               "[B, Hkv, leaves]"}});
+  return verifyShapes(*this, {{"k_len", getKLen(), {dimOf(k, 0)}, "[B]"},
+                              {"sums",
+                               getSums(),
+                               {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
+                               "[B, Hkv, leaves, D]"},
+                              {"atoms",
+                               getAtoms(),
+                               {dimOf(k, 0), dimOf(k, 1), leaves,
+                                getParams().getLeafAtoms(), dimOf(k, 3)},
+                               "[B, Hkv, leaves, A, D]"},
+                              {"outlier",
+                               getOutlier(),
+                               {dimOf(k, 0), dimOf(k, 1), leaves},
+                               "[B, Hkv, leaves]"}});
 }
 
 LogicalResult PoolNodesOp::verify() {
@@ -75,19 +81,24 @@ LogicalResult PoolNodesOp::verify() {
       failed(verifyHeadDim(*this, "leaf_sums", getLeafSums())) ||
       failed(verifyHeadDim(*this, "pyramid", getPyramid())))
     return failure();
-  return verifyShapes(
-      *this,
-      {{"k_len", getKLen(), {dimOf(k, 0)}, "[B]"},
-       {"leaf_sums", getLeafSums(), {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
-        "[B, Hkv, leaves, D]"},
-       {"sums", sums, {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
-        "[B, Hkv, nodes, D]"},
-       {"pyramid",
-        getPyramid(),
-        {dimOf(k, 0), dimOf(k, 1), dimOf(sums, 2), dimOf(k, 3)},
-        "[B, Hkv, nodes, D]"},
-       {"open_sums", getOpenSums(), {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
-        "[B, Hkv, levels, D]"}});
+  return verifyShapes(*this,
+                      {{"k_len", getKLen(), {dimOf(k, 0)}, "[B]"},
+                       {"leaf_sums",
+                        getLeafSums(),
+                        {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
+                        "[B, Hkv, leaves, D]"},
+                       {"sums",
+                        sums,
+                        {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
+                        "[B, Hkv, nodes, D]"},
+                       {"pyramid",
+                        getPyramid(),
+                        {dimOf(k, 0), dimOf(k, 1), dimOf(sums, 2), dimOf(k, 3)},
+                        "[B, Hkv, nodes, D]"},
+                       {"open_sums",
+                        getOpenSums(),
+                        {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
+                        "[B, Hkv, levels, D]"}});
 }
 
 LogicalResult RouteUpperOp::verify() {
@@ -95,13 +106,13 @@ LogicalResult RouteUpperOp::verify() {
       failed(verifyQueries(*this, getQ(), "pyramid", getPyramid())) ||
       failed(verifyPosition(*this, getParams(), getQStart())))
     return failure();
-  return verifyShapes(
-      *this, {{"k_len", getKLen(), {dimOf(getQ(), 0)}, "[B]"},
-              {"q_start", getQStart(), {dimOf(getQ(), 0)}, "[B]"},
-              {"leaves", getLeaves(),
-               listShape(getParams(), getQ(), getPyramid(),
-                         getParams().getMaxCandidates()),
-               "[B, Hkv, NQ, g W]"}});
+  return verifyShapes(*this,
+                      {{"k_len", getKLen(), {dimOf(getQ(), 0)}, "[B]"},
+                       {"q_start", getQStart(), {dimOf(getQ(), 0)}, "[B]"},
+                       {"leaves", getLeaves(),
+                        listShape(getParams(), getQ(), getPyramid(),
+                                  getParams().getMaxCandidates()),
+                        "[B, Hkv, NQ, g W]"}});
 }
 
 LogicalResult ScoreBlocksOp::verify() {
@@ -112,29 +123,33 @@ LogicalResult ScoreBlocksOp::verify() {
     return failure();
   SmallVector<int64_t> list =
       listShape(getParams(), getQ(), getK(), dimOf(getLeaves(), 3));
-  return verifyShapes(*this, {{"k_len", getKLen(), {dimOf(getQ(), 0)}, "[B]"},
-                              {"leaves", getLeaves(), list, "[B, Hkv, NQ, n]"},
-                              {"scores", getScores(), list, "[B, Hkv, NQ, n]"}});
+  return verifyShapes(*this,
+                      {{"k_len", getKLen(), {dimOf(getQ(), 0)}, "[B]"},
+                       {"leaves", getLeaves(), list, "[B, Hkv, NQ, n]"},
+                       {"scores", getScores(), list, "[B, Hkv, NQ, n]"}});
 }
 
 LogicalResult PrescoreBlocksOp::verify() {
   Value k = getK();
-  if (failed(verifyDps(*this)) || failed(verifyQueries(*this, getQ(), "k", k)) ||
+  if (failed(verifyDps(*this)) ||
+      failed(verifyQueries(*this, getQ(), "k", k)) ||
       failed(verifyStaticDim(*this, "leaves", getLeaves(), 3)))
     return failure();
   SmallVector<int64_t> list =
       listShape(getParams(), getQ(), k, dimOf(getLeaves(), 3));
-  return verifyShapes(
-      *this,
-      {{"k_len", getKLen(), {dimOf(getQ(), 0)}, "[B]"},
-       {"atoms",
-        getAtoms(),
-        {dimOf(k, 0), dimOf(k, 1), kAny, getParams().getLeafAtoms(), dimOf(k, 3)},
-        "[B, Hkv, leaves, A, D]"},
-       {"outlier", getOutlier(),
-        {dimOf(k, 0), dimOf(k, 1), dimOf(getAtoms(), 2)}, "[B, Hkv, leaves]"},
-       {"leaves", getLeaves(), list, "[B, Hkv, NQ, n]"},
-       {"scores", getScores(), list, "[B, Hkv, NQ, n]"}});
+  return verifyShapes(*this,
+                      {{"k_len", getKLen(), {dimOf(getQ(), 0)}, "[B]"},
+                       {"atoms",
+                        getAtoms(),
+                        {dimOf(k, 0), dimOf(k, 1), kAny,
+                         getParams().getLeafAtoms(), dimOf(k, 3)},
+                        "[B, Hkv, leaves, A, D]"},
+                       {"outlier",
+                        getOutlier(),
+                        {dimOf(k, 0), dimOf(k, 1), dimOf(getAtoms(), 2)},
+                        "[B, Hkv, leaves]"},
+                       {"leaves", getLeaves(), list, "[B, Hkv, NQ, n]"},
+                       {"scores", getScores(), list, "[B, Hkv, NQ, n]"}});
 }
 
 LogicalResult SelectTopkOp::verify() {
@@ -171,16 +186,21 @@ LogicalResult AttendTilesOp::verify() {
       failed(verifySameElementType(*this, "o", getO(), "q", q)) ||
       failed(verifyStaticDim(*this, "indices", getIndices(), 3)))
     return failure();
-  return verifyShapes(
-      *this,
-      {{"v", v, {dimOf(q, 0), dimOf(k, 1), dimOf(k, 2), kAny},
-        "[B, Hkv, Tk, Dv]"},
-       {"indices", getIndices(), listShape(getParams(), q, k, kAny),
-        "[B, Hkv, NQ, K]"},
-       {"k_len", getKLen(), {dimOf(q, 0)}, "[B]"},
-       {"q_start", getQStart(), {dimOf(q, 0)}, "[B]"},
-       {"o", getO(), {dimOf(q, 0), dimOf(q, 1), dimOf(q, 2), dimOf(v, 3)},
-        "[B, Hq, Tq, Dv]"},
-       {"lse", getLse(), {dimOf(q, 0), dimOf(q, 1), dimOf(q, 2)},
-        "[B, Hq, Tq]"}});
+  return verifyShapes(*this,
+                      {{"v",
+                        v,
+                        {dimOf(q, 0), dimOf(k, 1), dimOf(k, 2), kAny},
+                        "[B, Hkv, Tk, Dv]"},
+                       {"indices", getIndices(),
+                        listShape(getParams(), q, k, kAny), "[B, Hkv, NQ, K]"},
+                       {"k_len", getKLen(), {dimOf(q, 0)}, "[B]"},
+                       {"q_start", getQStart(), {dimOf(q, 0)}, "[B]"},
+                       {"o",
+                        getO(),
+                        {dimOf(q, 0), dimOf(q, 1), dimOf(q, 2), dimOf(v, 3)},
+                        "[B, Hq, Tq, Dv]"},
+                       {"lse",
+                        getLse(),
+                        {dimOf(q, 0), dimOf(q, 1), dimOf(q, 2)},
+                        "[B, Hq, Tq]"}});
 }

@@ -23,8 +23,9 @@ static LogicalResult verifyColumns(Operation *op, Value columns, Value bias,
                                    int64_t headDim, int64_t leastColumns) {
   if (failed(verifyStaticDim(op, "columns", columns, 0)) ||
       failed(verifyStaticDim(op, "columns", columns, 1)) ||
-      failed(verifyShapes(op, {{"columns", columns, {headDim, kAny}, "[D, Cols]"},
-                               {"bias", bias, {dimOf(columns, 1)}, "[Cols]"}})))
+      failed(
+          verifyShapes(op, {{"columns", columns, {headDim, kAny}, "[D, Cols]"},
+                            {"bias", bias, {dimOf(columns, 1)}, "[Cols]"}})))
     return failure();
   if (dimOf(columns, 1) >= leastColumns)
     return success();
@@ -46,12 +47,12 @@ LogicalResult PackQueriesOp::verify() {
     return emitOpError() << "expected 'packed' to hold the " << rows
                          << " rows of a query block, but got "
                          << dimOf(getPacked(), 1);
-  return verifyShapes(
-      *this, {{"q", getQ(), {1}, "of one sequence"},
-              {"packed", getPacked(),
-               {ceilDivDim(dimOf(getQ(), 2), getQueryBlock()), kAny,
-                dimOf(getQ(), 3)},
-               "[nq, M, D]"}});
+  return verifyShapes(*this, {{"q", getQ(), {1}, "of one sequence"},
+                              {"packed",
+                               getPacked(),
+                               {ceilDivDim(dimOf(getQ(), 2), getQueryBlock()),
+                                kAny, dimOf(getQ(), 3)},
+                               "[nq, M, D]"}});
 }
 
 LogicalResult PackColumnsOp::verify() {
@@ -70,17 +71,22 @@ LogicalResult PackAtomsOp::verify() {
   if (failed(verifyDps(*this)) ||
       failed(verifyPositive(*this, "nodes", getNodes())) ||
       failed(verifyPositive(*this, "block_size", getBlockSize())) ||
-      failed(verifyHeadDim(*this, "k", k)) || failed(verifyTask(*this, "k", k)) ||
+      failed(verifyHeadDim(*this, "k", k)) ||
+      failed(verifyTask(*this, "k", k)) ||
       failed(verifyStaticDim(*this, "atoms", atoms, 3)) ||
-      failed(verifyShapes(*this,
-                          {{"atoms", atoms, {1, 1, kAny, kAny, dimOf(k, 3)},
-                            "[1, 1, leaves, A, D]"},
-                           {"outlier", getOutlier(), {1, 1, dimOf(atoms, 2)},
-                            "[1, 1, leaves]"}})))
+      failed(verifyShapes(*this, {{"atoms",
+                                   atoms,
+                                   {1, 1, kAny, kAny, dimOf(k, 3)},
+                                   "[1, 1, leaves, A, D]"},
+                                  {"outlier",
+                                   getOutlier(),
+                                   {1, 1, dimOf(atoms, 2)},
+                                   "[1, 1, leaves]"}})))
     return failure();
   if (getBlockSize() % dimOf(atoms, 3) != 0)
-    return emitOpError() << "expected the number of atoms to divide 'block_size' = "
-                         << getBlockSize() << ", but got " << dimOf(atoms, 3);
+    return emitOpError()
+           << "expected the number of atoms to divide 'block_size' = "
+           << getBlockSize() << ", but got " << dimOf(atoms, 3);
   return verifyColumns(*this, getColumns(), getBias(), dimOf(k, 3),
                        (dimOf(atoms, 3) + 1) * getNodes());
 }
@@ -91,8 +97,8 @@ LogicalResult PackValuesOp::verify() {
       failed(verifyTask(*this, "v", getV())) ||
       failed(verifyStaticDim(*this, "packed", getPacked(), 0)))
     return failure();
-  return verifyShape(*this,
-                     {"packed", getPacked(), {kAny, dimOf(getV(), 3)}, "[C, Dv]"});
+  return verifyShape(
+      *this, {"packed", getPacked(), {kAny, dimOf(getV(), 3)}, "[C, Dv]"});
 }
 
 LogicalResult NextBlockOp::verify() {
@@ -162,7 +168,10 @@ LogicalResult AttendBlockOp::verify() {
     return emitOpError("expected 'q_start' in causal attention, but got none");
   if (failed(verifyShapes(
           *this,
-          {{"values", getValues(), {getParams().getBlockSize(), kAny}, "[C, Dv]"},
+          {{"values",
+            getValues(),
+            {getParams().getBlockSize(), kAny},
+            "[C, Dv]"},
            {"acc", acc, {nq, rows, dimOf(getValues(), 1)}, "[nq, M, Dv]"},
            {"max", getMax(), {nq, rows}, "[nq, M]"},
            {"sum", getSum(), {nq, rows}, "[nq, M]"}})))
@@ -180,7 +189,8 @@ LogicalResult FinishAttentionOp::verify() {
       failed(verifyStaticDim(*this, "o", o, 1)))
     return failure();
   return verifyShapes(
-      *this, {{"acc", acc,
+      *this, {{"acc",
+               acc,
                {ceilDivDim(dimOf(o, 2), getQueryBlock()), kAny, dimOf(o, 3)},
                "[nq, M, Dv]"},
               {"max", getMax(), {dimOf(acc, 0), dimOf(acc, 1)}, "[nq, M]"},

@@ -27,9 +27,9 @@ LogicalResult pisa::verifyShape(Operation *op, const OperandShape &shape) {
     if (ShapedType::isDynamic(want) || ShapedType::isDynamic(actual[i]) ||
         want == actual[i])
       continue;
-    return op->emitOpError() << "expected dimension " << i << " of '"
-                             << shape.name << "' " << shape.symbols << " to be "
-                             << want << ", but got " << actual[i];
+    return op->emitOpError()
+           << "expected dimension " << i << " of '" << shape.name << "' "
+           << shape.symbols << " to be " << want << ", but got " << actual[i];
   }
   return success();
 }
@@ -48,8 +48,8 @@ LogicalResult pisa::verifySameElementType(Operation *op, StringRef name,
                            ("that of '" + otherName + "'").str());
 }
 
-LogicalResult pisa::verifyElementType(Operation *op, StringRef name, Value value,
-                                      Type type, StringRef why) {
+LogicalResult pisa::verifyElementType(Operation *op, StringRef name,
+                                      Value value, Type type, StringRef why) {
   if (!value || shaped(value).getElementType() == type)
     return success();
   return op->emitOpError() << "expected element type of '" << name << "' to be "
@@ -72,14 +72,15 @@ LogicalResult pisa::verifyHeadDim(Operation *op, StringRef name, Value value) {
 
 LogicalResult pisa::verifyHeads(Operation *op, int64_t heads, int64_t kvHeads) {
   if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(kvHeads))
-    return op->emitOpError()
-           << "expected the numbers of heads to be static, but got a dynamic one";
+    return op->emitOpError() << "expected the numbers of heads to be static, "
+                                "but got a dynamic one";
   if (kvHeads > 0 && heads > 0 && heads % kvHeads == 0)
     return success();
-  return op->emitOpError() << "expected the number of query heads to be a "
-                              "positive multiple of the number of kv heads, but "
-                              "got "
-                           << heads << " and " << kvHeads;
+  return op->emitOpError()
+         << "expected the number of query heads to be a "
+            "positive multiple of the number of kv heads, but "
+            "got "
+         << heads << " and " << kvHeads;
 }
 
 LogicalResult pisa::verifyStaticDim(Operation *op, StringRef name, Value value,
@@ -118,16 +119,18 @@ LogicalResult pisa::verifyDps(Operation *op) {
     hasMemRef |= isa<BaseMemRefType>(operand.getType());
   }
   if (hasTensor && hasMemRef)
-    return op->emitOpError("expected operands to be all tensors or all memrefs, "
-                           "but got both");
+    return op->emitOpError(
+        "expected operands to be all tensors or all memrefs, "
+        "but got both");
   size_t inits = hasTensor ? dpsOp.getNumDpsInits() : 0;
   if (op->getNumResults() != inits)
     return op->emitOpError() << "expected as many results as tensor inits, "
                              << inits << ", but got " << op->getNumResults();
-  for (auto [result, init] : llvm::zip(op->getResultTypes(),
-                                       dpsOp.getDpsInits()))
+  for (auto [result, init] :
+       llvm::zip(op->getResultTypes(), dpsOp.getDpsInits()))
     if (result != init.getType())
-      return op->emitOpError() << "expected result type to be that of its init, "
-                               << init.getType() << ", but got " << result;
+      return op->emitOpError()
+             << "expected result type to be that of its init, "
+             << init.getType() << ", but got " << result;
   return success();
 }

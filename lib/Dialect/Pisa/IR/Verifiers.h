@@ -13,8 +13,8 @@
 
 namespace mlir::pisa {
 
-/// Expected dimensions of an operand; ShapedType::kDynamic matches anything, and
-/// a dynamic dimension of the operand matches everything.
+/// Expected dimensions of an operand; ShapedType::kDynamic matches anything,
+/// and a dynamic dimension of the operand matches everything.
 struct OperandShape {
   StringRef name;
   Value value;
@@ -42,11 +42,11 @@ LogicalResult verifyStaticDim(Operation *op, StringRef name, Value value,
                               unsigned dim);
 /// Fails if the capacity, dimension 2 of `k`, does not fit in `k_len`'s int32.
 LogicalResult verifyCapacity(Operation *op, Value k);
-/// Fails unless an integer attribute is in [1, 2^20], so that products of two do
-/// not overflow.
+/// Fails unless an integer attribute is in [1, 2^20], so that products of two
+/// do not overflow.
 LogicalResult verifyPositive(Operation *op, StringRef name, int64_t value);
-/// Fails unless tensors and memrefs are not mixed, and the op has one result per
-/// tensor init, of the init's type.
+/// Fails unless tensors and memrefs are not mixed, and the op has one result
+/// per tensor init, of the init's type.
 LogicalResult verifyDps(Operation *op);
 
 inline ShapedType shaped(Value value) {

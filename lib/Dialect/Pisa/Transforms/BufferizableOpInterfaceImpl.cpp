@@ -1,4 +1,5 @@
-//===- BufferizableOpInterfaceImpl.cpp - Bufferization of pisa ops -*- C++ -*-===//
+//===- BufferizableOpInterfaceImpl.cpp - Bufferization of pisa ops -*- C++
+//-*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

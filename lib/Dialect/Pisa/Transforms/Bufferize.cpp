@@ -1,4 +1,5 @@
-//===- Bufferize.cpp - One-shot bufferization as our kernels need it -*- C++ -*-===//
+//===- Bufferize.cpp - One-shot bufferization as our kernels need it -*- C++
+//-*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -24,23 +25,22 @@ using namespace mlir;
 using namespace mlir::bufferization;
 
 /// A memref of any strides and offset, but unit stride in the last dimension.
-static BufferLikeType getArgumentType(TensorLikeType type, Attribute memorySpace,
-                                      func::FuncOp,
+static BufferLikeType getArgumentType(TensorLikeType type,
+                                      Attribute memorySpace, func::FuncOp,
                                       const BufferizationOptions &) {
   auto tensorType = cast<RankedTensorType>(type);
   int64_t rank = tensorType.getRank();
   SmallVector<int64_t> strides(rank, ShapedType::kDynamic);
   if (rank > 0)
     strides.back() = 1;
-  auto layout = StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic,
-                                       strides);
-  return cast<BufferLikeType>(MemRefType::get(tensorType.getShape(),
-                                              tensorType.getElementType(), layout,
-                                              memorySpace));
+  auto layout =
+      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides);
+  return cast<BufferLikeType>(MemRefType::get(
+      tensorType.getShape(), tensorType.getElementType(), layout, memorySpace));
 }
 
-/// A result that is one of the function's own arguments is in the caller's hands
-/// already; it is dropped.
+/// A result that is one of the function's own arguments is in the caller's
+/// hands already; it is dropped.
 static void dropReturnedArguments(func::FuncOp func) {
   if (func.isExternal() || !func.getBody().hasOneBlock())
     return;
@@ -62,7 +62,8 @@ struct Bufferize : pisa::impl::PisaBufferizePassBase<Bufferize> {
     WalkResult unranked = getOperation().walk([](func::FuncOp func) {
       for (Type type : func.getArgumentTypes())
         if (isa<UnrankedTensorType>(type)) {
-          func.emitOpError("expected ranked tensor arguments, but got ") << type;
+          func.emitOpError("expected ranked tensor arguments, but got ")
+              << type;
           return WalkResult::interrupt();
         }
       return WalkResult::advance();

@@ -39,7 +39,8 @@ struct DecomposeTiles : pisa::impl::PisaDecomposeTilesPassBase<DecomposeTiles> {
         return signalPassFailure();
       rewriter.replaceOp(op, *results);
     }
-    // The config has done its work; phases that are tile ops themselves lose it.
+    // The config has done its work; phases that are tile ops themselves lose
+    // it.
     getOperation()->walk([](PisaOpInterface op) {
       op->removeDiscardableAttr("lowering_config");
     });

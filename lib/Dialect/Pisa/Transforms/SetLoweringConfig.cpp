@@ -43,8 +43,8 @@ constexpr int64_t kLeafTile = 256;
 /// Rows held at a time: all rows of a query block if they fit, otherwise equal
 /// parts of them.
 int64_t getRowTile(int64_t rows, const RegisterBudget &budget) {
-  int64_t most = std::max<int64_t>(
-      1, budget.accumulators * budget.lanes / budget.columnTile);
+  int64_t most = std::max<int64_t>(1, budget.accumulators * budget.lanes /
+                                          budget.columnTile);
   return llvm::divideCeil(rows, llvm::divideCeil(rows, most));
 }
 
@@ -82,8 +82,8 @@ struct SetLoweringConfig
         std::tie(params, q, k) =
             std::tuple(route.getParams(), route.getQ(), route.getK());
       else if (auto attention = dyn_cast<AttentionOp>(op))
-        std::tie(params, q, k) =
-            std::tuple(attention.getParams(), attention.getQ(), attention.getK());
+        std::tie(params, q, k) = std::tuple(attention.getParams(),
+                                            attention.getQ(), attention.getK());
       if (params && !op->hasAttr("lowering_config"))
         op->setAttr("lowering_config", getConfig(op, params, q, k, vectorBits));
     });

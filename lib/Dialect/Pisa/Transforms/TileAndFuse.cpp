@@ -41,8 +41,9 @@ static FailureOr<SmallVector<OpFoldResult>> getTileSizes(OpBuilder &b,
                                                          Operation *op) {
   auto config = op->getAttrOfType<LoweringConfigAttr>("lowering_config");
   if (!config)
-    return op->emitOpError("expected a 'lowering_config' to tile, but got none; "
-                           "run pisa-set-lowering-config");
+    return op->emitOpError(
+        "expected a 'lowering_config' to tile, but got none; "
+        "run pisa-set-lowering-config");
   SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1), b.getIndexAttr(1)};
   if (isa<PoolNodesOp>(op))
     return sizes;
@@ -50,13 +51,12 @@ static FailureOr<SmallVector<OpFoldResult>> getTileSizes(OpBuilder &b,
     sizes.push_back(b.getIndexAttr(config.getLeafTile()));
     return sizes;
   }
-  int64_t queryBlock =
-      op->getAttrOfType<ParamsAttr>("params").getQueryBlock();
+  int64_t queryBlock = op->getAttrOfType<ParamsAttr>("params").getQueryBlock();
   if (config.getQueryTile() % queryBlock != 0)
-    return op->emitOpError() << "expected 'query_tile' to be a multiple of "
-                                "'query_block' = "
-                             << queryBlock << ", but got "
-                             << config.getQueryTile();
+    return op->emitOpError()
+           << "expected 'query_tile' to be a multiple of "
+              "'query_block' = "
+           << queryBlock << ", but got " << config.getQueryTile();
   sizes.push_back(b.getIndexAttr(config.getQueryTile() / queryBlock));
   return sizes;
 }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-// One ConversionTarget a level. No pass looks up, so these are also the contract
-// between passes.
+// One ConversionTarget a level. No pass looks up, so these are also the
+// contract between passes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,15 +97,16 @@ struct VerifyLevel : pisa::impl::PisaVerifyLevelPassBase<VerifyLevel> {
                       .Case("llvm", Level::LLVM)
                       .Default(std::nullopt);
     if (!parsed) {
-      getOperation()->emitError()
-          << "expected 'level' to be problem, phase, tile, kernel or llvm, but got '"
-          << level << "'";
+      getOperation()->emitError() << "expected 'level' to be problem, phase, "
+                                     "tile, kernel or llvm, but got '"
+                                  << level << "'";
       return signalPassFailure();
     }
     ConversionTarget target(getContext());
     setLegal(target, *parsed);
     WalkResult result = getOperation()->walk([&](Operation *op) {
-      std::optional<ConversionTarget::LegalOpDetails> legal = target.isLegal(op);
+      std::optional<ConversionTarget::LegalOpDetails> legal =
+          target.isLegal(op);
       bool onBuffers = *parsed == Level::Kernel || *parsed == Level::LLVM;
       if (legal && !(onBuffers && hasTensors(op)))
         return WalkResult::advance();

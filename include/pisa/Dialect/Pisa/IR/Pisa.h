@@ -21,7 +21,6 @@
 #include "mlir/Interfaces/TilingInterface.h"
 #include <optional>
 
-
 namespace mlir::pisa {
 
 using linalg::AggregatedOpInterface;
@@ -46,7 +45,8 @@ namespace detail {
 // Shared bodies of the interface methods of all ops.
 void getEffects(
     Operation *op,
-    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects);
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects);
 LogicalResult reifyResultShapes(Operation *op, OpBuilder &b,
                                 ReifiedRankedShapedTypeDims &shapes);
 SmallVector<utils::IteratorType> getLoopIteratorTypes(Operation *op);
@@ -60,12 +60,10 @@ LogicalResult getResultTilePosition(Operation *op, OpBuilder &b,
                                     ArrayRef<OpFoldResult> sizes,
                                     SmallVector<OpFoldResult> &resultOffsets,
                                     SmallVector<OpFoldResult> &resultSizes);
-LogicalResult
-getDomainTileFromResultTile(Operation *op, unsigned resultNumber,
-                            ArrayRef<OpFoldResult> offsets,
-                            ArrayRef<OpFoldResult> sizes,
-                            SmallVectorImpl<OpFoldResult> &domainOffsets,
-                            SmallVectorImpl<OpFoldResult> &domainSizes);
+LogicalResult getDomainTileFromResultTile(
+    Operation *op, unsigned resultNumber, ArrayRef<OpFoldResult> offsets,
+    ArrayRef<OpFoldResult> sizes, SmallVectorImpl<OpFoldResult> &domainOffsets,
+    SmallVectorImpl<OpFoldResult> &domainSizes);
 FailureOr<TilingResult> generateResultTileValue(Operation *op, OpBuilder &b,
                                                 unsigned resultNumber,
                                                 ArrayRef<OpFoldResult> offsets,

@@ -15,9 +15,9 @@ namespace mlir::pisa {
 
 /// The arithmetic of a packed pyramid: ceil(keys / C) leaves at level 1,
 /// ceil(n / g) nodes at each level above, down to one node; levels one after
-/// the other, level 1 first. Offsets follow from the capacity, so that appending
-/// never moves a node. The single home of this arithmetic, for constants here
-/// and as IR below (docs/Spec.md section 1).
+/// the other, level 1 first. Offsets follow from the capacity, so that
+/// appending never moves a node. The single home of this arithmetic, for
+/// constants here and as IR below (docs/Spec.md section 1).
 struct PyramidLayout {
   int64_t blockSize;
   int64_t fanout;
