@@ -208,10 +208,20 @@ getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
 /// types.
 static llvm::Error checkShapes(mlir::func::FuncOp func,
                                llvm::ArrayRef<CpuArgument> arguments) {
+  auto isDynamic = [](mlir::Type type) {
+    auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
+    return tensor && !tensor.hasStaticShape();
+  };
+  if (llvm::none_of(func.getArgumentTypes(), isDynamic))
+    return llvm::Error::success();
   // Types of other ops do not follow from those of their operands alone.
   for (mlir::Operation &op : func.getBody().front().without_terminator())
-    if (!llvm::isa<mlir::DestinationStyleOpInterface>(op))
-      return llvm::Error::success();
+    if (!llvm::isa<mlir::DestinationStyleOpInterface>(op) &&
+        llvm::any_of(op.getResultTypes(), llvm::IsaPred<mlir::TensorType>))
+      return llvm::createStringError(
+          "expected static shapes in @" + func.getName().str() +
+          ": sizes through '" + op.getName().getStringRef().str() +
+          "' cannot be checked");
   mlir::OwningOpRef<mlir::func::FuncOp> copy(func.clone());
   auto &body = copy->getBody().front();
   llvm::SmallVector<mlir::Type> types;
@@ -221,7 +231,9 @@ static llvm::Error checkShapes(mlir::func::FuncOp func,
     types.push_back(value.getType());
   }
   for (mlir::Operation &op : body.without_terminator()) {
-    auto dpsOp = llvm::cast<mlir::DestinationStyleOpInterface>(op);
+    auto dpsOp = llvm::dyn_cast<mlir::DestinationStyleOpInterface>(op);
+    if (!dpsOp)
+      continue;
     for (mlir::OpResult result : op.getResults())
       result.setType(dpsOp.getTiedOpOperand(result)->get().getType());
   }
