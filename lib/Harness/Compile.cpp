@@ -10,6 +10,7 @@
 
 #include "pisa/Pipelines/Pipelines.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -53,6 +54,12 @@ pisa::compileForCpu(mlir::ModuleOp module, const CompileOptions &options) {
     return error;
   if (auto error = run("kernel", mlir::pisa::buildKernels))
     return error;
+  // The caller would not know how to free a new buffer, or that there is one.
+  for (auto func : module.getOps<mlir::func::FuncOp>())
+    if (!func.isExternal() && func.getNumResults() > 0)
+      return llvm::createStringError(
+          "expected results of @" + func.getName() +
+          " to be buffers of its own arguments, but it returns new ones");
   if (auto error = run("llvm", mlir::pisa::buildCpuCode))
     return error;
   return CpuModule::compile(module, *target);

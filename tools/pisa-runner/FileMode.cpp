@@ -286,7 +286,7 @@ llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
     unsigned i;
     if (llvm::StringRef(input).consume_front("arg") &&
         !llvm::StringRef(input).drop_front(3).getAsInteger(10, i) &&
-        i < func->getNumArguments())
+        i < func->getNumArguments() && input == "arg" + std::to_string(i))
       continue;
     return llvm::createStringError(
         func->getNumArguments() == 0

@@ -40,7 +40,9 @@ llvm::Error runner::parseInputs(const std::string &text,
       if (!members)
         return llvm::createStringError(error);
       for (auto &[member, array] : *members)
-        inputs[member] = (part + ":" + member).str();
+        if (!inputs.emplace(member, (part + ":" + member).str()).second)
+          return llvm::createStringError("input '" + member +
+                                         "' is given twice");
       continue;
     }
     if (name.empty() || value.empty())

@@ -18,6 +18,8 @@
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
+
 using namespace pisa;
 namespace cl = llvm::cl;
 
@@ -175,10 +177,10 @@ static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
   options.jsonFile = line.json;
   options.verify = line.verify;
   options.toleranceScale = line.toleranceScale;
-  if (!(options.toleranceScale >= 0))
+  if (!(options.toleranceScale >= 0) || std::isinf(options.toleranceScale))
     return llvm::createStringError(
-        "expected --tolerance-scale to be at least 0, but "
-        "got %g",
+        "expected --tolerance-scale to be finite and at least 0, "
+        "but got %g",
         options.toleranceScale);
   options.threads = line.threads;
   if (options.threads > 1024)
