@@ -53,3 +53,11 @@ function(pisa_add_library name)
   endif()
   target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS})
 endfunction()
+
+# Adds one of our executables.
+function(pisa_add_executable name)
+  add_executable(${name} ${ARGN})
+  if(PISA_SANITIZE)
+    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/SanitizerOptions.cpp)
+  endif()
+endfunction()

@@ -52,6 +52,13 @@ std::optional<std::string> Invocation::run(const std::function<void()> &entry) {
   return result;
 }
 
+using Task = void (*)(void *, int64_t, int64_t);
+
+PISA_CALLS_COMPILED_CODE static void runTask(Task task, void *captures,
+                                             int64_t begin, int64_t end) {
+  task(captures, begin, end);
+}
+
 void Invocation::parallelFor(void (*task)(void *, int64_t, int64_t),
                              void *captures, int64_t count) {
   std::atomic<bool> failed{false};
@@ -60,7 +67,7 @@ void Invocation::parallelFor(void (*task)(void *, int64_t, int64_t),
       return;
     bool finished = false;
     guarded([&] {
-      task(captures, begin, end);
+      runTask(task, captures, begin, end);
       finished = true;
     });
     if (!finished)

@@ -141,6 +141,11 @@ CpuModule::compile(mlir::ModuleOp module, const CpuTarget &target) {
   return result;
 }
 
+PISA_CALLS_COMPILED_CODE static void runEntry(void (*entry)(void **),
+                                              void **arguments) {
+  entry(arguments);
+}
+
 llvm::Error CpuModule::call(llvm::StringRef function,
                             llvm::ArrayRef<CpuArgument> arguments,
                             Invocation &invocation) {
@@ -177,7 +182,7 @@ llvm::Error CpuModule::call(llvm::StringRef function,
     }
   }
   std::optional<std::string> error =
-      invocation.run([&] { (*entry)(packed.data()); });
+      invocation.run([&] { runEntry(*entry, packed.data()); });
   return error ? llvm::createStringError(*error) : llvm::Error::success();
 }
 

@@ -19,6 +19,15 @@
 #include <unordered_map>
 #include <vector>
 
+// UBSan checks an indirect call by the type that a compiler wrote before the
+// callee; compiled code of ours has none, and what lies there may not be
+// mapped.
+#ifdef __clang__
+#define PISA_CALLS_COMPILED_CODE __attribute__((no_sanitize("function")))
+#else
+#define PISA_CALLS_COMPILED_CODE
+#endif
+
 namespace pisa {
 
 /// One call of compiled code: its threads, its scratch memory, and the first
