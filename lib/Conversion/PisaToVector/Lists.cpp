@@ -160,9 +160,12 @@ struct SelectTopk : OpRewritePattern<SelectTopkOp> {
     auto [first, last] = positions.ofBlock(e, j);
     Value zero = e.idx(0), one = e.idx(1);
     int64_t blockSize = params.getBlockSize();
-    // A position below 0 sees nothing; clamped, it has no candidates anyway.
-    Value firstLeaf = e.div(e.max(first, zero), blockSize);
-    Value lastLeaf = e.div(e.max(last, zero), blockSize);
+    // Rounded down: a position below 0 stands before every leaf and forces
+    // none.
+    auto leafOf = [&](Value position) -> Value {
+      return arith::FloorDivSIOp::create(e, position, e.idx(blockSize));
+    };
+    Value firstLeaf = leafOf(first), lastLeaf = leafOf(last);
     Value numLeaves =
         arith::CeilDivSIOp::create(e, positions.kLen, e.idx(blockSize));
     Value begin = e.mul(node, span);
