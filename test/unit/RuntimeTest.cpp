@@ -239,6 +239,27 @@ TEST_F(InvocationTest, FailsAgainAndAgain) {
   expectSameOutputs(c.buffers, want);
 }
 
+TEST_F(InvocationTest, AnAbandonedCallLeavesNoScratch) {
+  ThreadPool pool(1);
+  auto peak = [&](std::string (CpuCase::*call)(Invocation &)) {
+    Invocation invocation(pool);
+    EXPECT_EQ((c.*call)(invocation), "");
+    return invocation.getPeakScratch();
+  };
+  size_t routing = peak(&CpuCase::tryRoute);
+  size_t attention = peak(&CpuCase::tryAttend);
+  ASSERT_NE(routing, attention);
+  auto small = routing < attention ? &CpuCase::tryRoute : &CpuCase::tryAttend;
+  auto large = routing < attention ? &CpuCase::tryAttend : &CpuCase::tryRoute;
+
+  // The small one just fits, also when the large one has failed before.
+  Invocation invocation(pool, std::min(routing, attention));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_NE((c.*large)(invocation), "");
+    EXPECT_EQ((c.*small)(invocation), "");
+  }
+}
+
 TEST_F(InvocationTest, TwoAtOnce) {
   // With threads of their own, and with shared ones.
   for (bool shared : {false, true}) {
