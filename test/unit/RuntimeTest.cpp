@@ -222,18 +222,15 @@ TEST_F(InvocationTest, KeepsToItsLimit) {
 
 TEST_F(InvocationTest, FailsAgainAndAgain) {
   // In the middle of a loop over several threads, with scratch alive on some.
-  ThreadPool pool(4);
-  Invocation free(pool);
-  EXPECT_EQ(c.tryRun(free), "");
-  size_t limit = free.getPeakScratch() / 3;
+  ThreadPool one(1), pool(4);
+  Invocation single(one), free(pool);
+  EXPECT_EQ(c.tryRun(single), "");
+  size_t limit = single.getPeakScratch() - 1; // too little for any schedule
   Invocation tight(pool, limit);
-  for (int i = 0; i < 50; ++i) {
-    // What an abandoned call left behind is freed, or the limit would be
-    // reached earlier each time.
+  for (int i = 0; i < 50; ++i)
     EXPECT_EQ(c.tryRun(tight),
               "expected at most " + std::to_string(limit) +
                   " bytes of scratch, but the call needs more");
-  }
   // Nothing of that stays with the threads.
   EXPECT_EQ(c.tryRun(free), "");
   expectSameOutputs(c.buffers, want);
