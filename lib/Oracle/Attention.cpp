@@ -5,6 +5,7 @@
 #include "Detail.h"
 
 #include <cassert>
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -71,8 +72,13 @@ void attend(const Problem &problem, const double *q, const double *k,
     if (logSum == -std::numeric_limits<double>::infinity())
       return;
     // A +inf logit gives inf - inf = NaN here, as in dense softmax.
+    // Normalised by the sum itself: in max + log(sum) huge logits swallow it.
+    double max = *std::max_element(logits.begin(), logits.end());
+    double sum = 0;
+    for (double logit : logits)
+      sum += std::exp(logit - max);
     for (size_t j = 0; j < keys.size(); ++j) {
-      double probability = std::exp(logits[j] - logSum);
+      double probability = std::exp(logits[j] - max) / sum;
       const double *value =
           v + (kv * problem.keyLength + keys[j]) * problem.valueDim;
       for (int64_t d = 0; d < problem.valueDim; ++d)

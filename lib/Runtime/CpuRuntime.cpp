@@ -84,7 +84,10 @@ void *Invocation::allocate(size_t alignment, size_t size) {
   bool overLimit;
   {
     std::lock_guard<std::mutex> lock(mutex);
+    // Reserved before it is allocated: threads must not pass the check together.
     overLimit = scratchLimit && scratch + size > scratchLimit;
+    if (!overLimit)
+      scratch += size;
   }
   if (!overLimit &&
       posix_memalign(&pointer, alignment, std::max<size_t>(size, 1)))
@@ -98,7 +101,6 @@ void *Invocation::allocate(size_t alignment, size_t size) {
   }
   std::lock_guard<std::mutex> lock(mutex);
   live[pointer] = size;
-  scratch += size;
   peakScratch = std::max(peakScratch, scratch);
   return pointer;
 }
