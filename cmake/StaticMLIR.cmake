@@ -38,10 +38,6 @@ list(FILTER libs EXCLUDE REGEX "z3|ZLIB|zstd|libz")
 set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES
   "${libs};${PISA_ZLIB_STATIC};${PISA_ZSTD_STATIC}")
 
-# The libraries that the tools register: no test-only library (those link
-# libMLIR.so).
-get_property(PISA_MLIR_CONVERSION_LIBS GLOBAL PROPERTY MLIR_CONVERSION_LIBS)
-
 # Adds one of our libraries: the object code of a folder with its MLIR
 # dependencies, static, without installing it as part of MLIR.
 function(pisa_add_library name)
