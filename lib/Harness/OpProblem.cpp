@@ -140,152 +140,39 @@ void pisa::allocateOutputs(const OpProblem &problem, OpBuffers &buffers) {
 // Module
 //===----------------------------------------------------------------------===//
 
-static std::string printParams(const OpProblem &problem) {
-  const oracle::Params &p = problem.shape.params;
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << "#pisa.params<block_size = " << p.blockSize << ", fanout = " << p.fanout
-     << ", topk = " << p.topk;
-  if (p.beam)
-    os << ", beam = " << *p.beam;
-  if (p.rerank)
-    os << ", rerank = " << *p.rerank;
-  os << ", leaf_atoms = " << p.leafAtoms << ", query_block = " << p.queryBlock
-     << ", sink_blocks = " << p.sinkBlocks
-     << ", local_blocks = " << p.localBlocks
-     << ", causal = " << (p.causal ? "true" : "false");
-  if (problem.summaryDtype)
-    os << ", summary_dtype = " << npy::typeName(*problem.summaryDtype);
-  os << ">";
-  return text;
+static ElementType toElementType(Array::Type type) {
+  switch (type) {
+  case Array::Type::F16:
+    return ElementType::F16;
+  case Array::Type::BF16:
+    return ElementType::BF16;
+  default:
+    return ElementType::F32;
+  }
 }
-
-namespace {
-/// Collects a function's arguments as it prints their uses.
-class FunctionPrinter {
-public:
-  /// Declares an argument and returns "%name : type".
-  std::string use(const std::string &name, const std::string &type) {
-    declare(name, type);
-    return "%" + name + " : " + type;
-  }
-  void declare(const std::string &name, const std::string &type) {
-    arguments += (arguments.empty() ? "%" : ", %") + name + ": " + type;
-  }
-  void result(const std::string &type) {
-    results += (results.empty() ? "" : ", ") + type;
-    ++numResults;
-  }
-  std::string print(const std::string &name, const std::string &op) const {
-    std::string values;
-    for (int i = 0; i < numResults; ++i)
-      values += (i ? ", %0#" : "%0#") + std::to_string(i);
-    return "func.func @" + name + "(" + arguments + ") -> (" + results +
-           ") {\n" + "  %0:" + std::to_string(numResults) + " = " + op +
-           " -> " + results + "\n  return " + values + " : " + results +
-           "\n}\n";
-  }
-
-private:
-  std::string arguments, results;
-  int numResults = 0;
-};
-} // namespace
 
 std::string pisa::printModule(const OpProblem &problem, int64_t listWidth,
                               unsigned functions) {
   const oracle::Problem &s = problem.shape;
-  std::string params = printParams(problem);
-  std::string element = npy::typeName(problem.dtype);
-  std::string summary = npy::typeName(problem.getSummaryType());
-  auto tensor = [](std::initializer_list<int64_t> shape,
-                   const std::string &type) {
-    std::string text = "tensor<";
-    for (int64_t size : shape)
-      text += (size < 0 ? "?" : std::to_string(size)) + "x";
-    return text + type + ">";
-  };
-  std::string qType = tensor({-1, s.heads, -1, s.headDim}, element);
-  std::string kType = tensor({-1, s.kvHeads, -1, s.headDim}, element);
-  std::string vType = tensor({-1, s.kvHeads, -1, s.valueDim}, element);
-  std::string oType = tensor({-1, s.heads, -1, s.valueDim}, element);
-  std::string pyramidType = tensor({-1, s.kvHeads, -1, s.headDim}, summary);
-  std::string atomsType =
-      tensor({-1, s.kvHeads, -1, s.params.leafAtoms, s.headDim}, summary);
-  std::string outlierType = tensor({-1, s.kvHeads, -1}, "i32");
-  std::string perBatch = tensor({-1}, "i32");
-
-  std::string text;
-  if (functions & BuildPyramidFunction) {
-    FunctionPrinter f;
-    std::string op = "pisa.build_pyramid " + params + " ins(" +
-                     f.use("k", kType) + ") k_len(" + f.use("k_len", perBatch) +
-                     ") outs(" + f.use("pyramid", pyramidType) + ")";
-    f.result(pyramidType);
-    if (problem.wantOpenSums) {
-      std::string type = tensor({-1, s.kvHeads, -1, s.headDim}, "f32");
-      op += " open_sums(" + f.use("open_sums", type) + ")";
-      f.result(type);
-    }
-    if (problem.usesAtoms()) {
-      op += " atoms(" + f.use("atoms", atomsType) + ") outlier(" +
-            f.use("outlier", outlierType) + ")";
-      f.result(atomsType);
-      f.result(outlierType);
-    }
-    text += f.print("build_pyramid", op);
-  }
-  auto positions = [&](FunctionPrinter &f) {
-    std::string op = " k_len(" + f.use("k_len", perBatch) + ")";
-    if (s.qStart)
-      op += " q_start(" + f.use("q_start", perBatch) + ")";
-    f.declare("scale", "f32");
-    return op + " scale(%scale)";
-  };
-  if (functions & RouteFunction) {
-    FunctionPrinter f;
-    f.declare("q", qType);
-    f.declare("k", kType);
-    f.declare("pyramid", pyramidType);
-    std::string op = "pisa.route " + params +
-                     " ins(%q, %k, %pyramid : " + qType + ", " + kType + ", " +
-                     pyramidType + ")";
-    if (problem.usesAtoms()) {
-      f.declare("atoms", atomsType);
-      f.declare("outlier", outlierType);
-      op += " atoms(%atoms, %outlier : " + atomsType + ", " + outlierType + ")";
-    }
-    op += positions(f);
-    std::string list = tensor({-1, s.kvHeads, -1, s.params.topk}, "i32");
-    std::string countType = tensor({-1, s.kvHeads, -1}, "i32");
-    op += " outs(" + f.use("indices", list) + ") count(" +
-          f.use("count", countType) + ")";
-    f.result(list);
-    f.result(countType);
-    if (problem.wantScores) {
-      std::string scores = tensor({-1, s.kvHeads, -1, s.params.topk}, "f32");
-      op += " scores(" + f.use("scores", scores) + ")";
-      f.result(scores);
-    }
-    text += f.print("route", op);
-  }
-  if (functions & AttentionFunction) {
-    FunctionPrinter f;
-    std::string list = tensor({-1, s.kvHeads, -1, listWidth}, "i32");
-    f.declare("q", qType);
-    f.declare("k", kType);
-    f.declare("v", vType);
-    f.declare("indices", list);
-    std::string op = "pisa.attention " + params +
-                     " ins(%q, %k, %v, %indices : " + qType + ", " + kType +
-                     ", " + vType + ", " + list + ")" + positions(f);
-    std::string lseType = tensor({-1, s.heads, -1}, "f32");
-    op += " outs(" + f.use("o", oType) + ") lse(" + f.use("lse", lseType) + ")";
-    f.result(oType);
-    f.result(lseType);
-    text += f.print("attention", op);
-  }
-  return text;
+  const oracle::Params &p = s.params;
+  KernelSpec spec;
+  spec.functions = functions;
+  spec.params = {p.blockSize, p.fanout,     p.topk,       p.beam,
+                 p.rerank,    p.leafAtoms,  p.queryBlock, p.sinkBlocks,
+                 p.localBlocks, p.causal,   std::nullopt};
+  if (problem.summaryDtype)
+    spec.params.summaryDtype = toElementType(*problem.summaryDtype);
+  spec.dtype = toElementType(problem.dtype);
+  spec.heads = s.heads;
+  spec.kvHeads = s.kvHeads;
+  spec.headDim = s.headDim;
+  spec.valueDim = s.valueDim;
+  spec.listWidth = listWidth;
+  spec.hasQStart = s.qStart.has_value();
+  spec.wantOpenSums = problem.wantOpenSums;
+  spec.wantCount = spec.wantLse = true;
+  spec.wantScores = problem.wantScores;
+  return printModule(spec);
 }
 
 uint64_t pisa::getUsableMemory() {

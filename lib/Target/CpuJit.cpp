@@ -9,11 +9,13 @@
 
 #include "pisa/Target/CpuJit.h"
 
-#include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/CompileUtils.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -98,47 +100,111 @@ CpuArgument CpuArgument::array(void *data, llvm::ArrayRef<int64_t> sizes) {
   return argument;
 }
 
+//===----------------------------------------------------------------------===//
+// Objects
+//===----------------------------------------------------------------------===//
+
+/// Entries are called with an array of pointers to their arguments, so that a
+/// caller needs no C type for each signature.
+static std::string getEntryName(llvm::StringRef function) {
+  return ("pisa_entry_" + function).str();
+}
+
+static llvm::Error addEntries(llvm::Module &module) {
+  llvm::SmallVector<llvm::Function *> functions;
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration() && function.hasExternalLinkage())
+      functions.push_back(&function);
+  llvm::LLVMContext &context = module.getContext();
+  auto *pointer = llvm::PointerType::getUnqual(context);
+  auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
+                                       {pointer}, /*isVarArg=*/false);
+  for (llvm::Function *function : functions) {
+    if (!function->getReturnType()->isVoidTy())
+      return llvm::createStringError("expected function '" +
+                                     function->getName() +
+                                     "' to return nothing once it is lowered");
+    auto *entry =
+        llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
+                               getEntryName(function->getName()), module);
+    llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "", entry));
+    llvm::SmallVector<llvm::Value *> arguments;
+    for (llvm::Argument &argument : function->args()) {
+      llvm::Value *slot = b.CreateConstGEP1_64(pointer, entry->getArg(0),
+                                               argument.getArgNo());
+      arguments.push_back(b.CreateLoad(argument.getType(),
+                                       b.CreateLoad(pointer, slot)));
+    }
+    b.CreateCall(function, arguments);
+    b.CreateRetVoid();
+    // What the entry calls may be inlined into it and then dropped.
+    function->setLinkage(llvm::GlobalValue::InternalLinkage);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+pisa::compileToObject(mlir::ModuleOp module, const CpuTarget &target) {
+  auto machine = createTargetMachine(target.cpu, target.features);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code =
+      mlir::translateModuleToLLVMIR(module, context);
+  if (!code)
+    return llvm::createStringError("translation to LLVM IR failed");
+  code->setDataLayout((*machine)->createDataLayout());
+  code->setTargetTriple((*machine)->getTargetTriple());
+  if (auto error = addEntries(*code))
+    return error;
+  // Some CPUs with 512-bit registers ask for 256-bit code, against the
+  // down-clocking of old ones; our loops are dense enough to gain anyway.
+  std::string width = std::to_string(target.vectorBits);
+  for (llvm::Function &function : *code)
+    function.addFnAttr("prefer-vector-width", width);
+  auto optimize = mlir::makeOptimizingTransformer(
+      /*optLevel=*/3, /*sizeLevel=*/0, machine->get());
+  if (auto error = optimize(code.get()))
+    return error;
+  return llvm::orc::SimpleCompiler(**machine)(*code);
+}
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
 CpuModule::CpuModule() = default;
 CpuModule::~CpuModule() = default;
 
 llvm::Expected<std::unique_ptr<CpuModule>>
-CpuModule::compile(mlir::ModuleOp module, const CpuTarget &target) {
-  auto machine = createTargetMachine(target.cpu, target.features);
-  if (!machine)
-    return machine.takeError();
-
-  auto optimize = mlir::makeOptimizingTransformer(
-      /*optLevel=*/3, /*sizeLevel=*/0, machine->get());
-  // ExecutionEngineOptions keeps a reference: the callable must outlive
-  // `create`.
-  auto transform = [&](llvm::Module *llvmModule) -> llvm::Error {
-    // Some CPUs with 512-bit registers ask for 256-bit code, against the
-    // down-clocking of old ones; our loops are dense enough to gain anyway.
-    std::string width = std::to_string(target.vectorBits);
-    for (llvm::Function &function : *llvmModule)
-      function.addFnAttr("prefer-vector-width", width);
-    return optimize(llvmModule);
-  };
-  mlir::ExecutionEngineOptions options;
-  options.transformer = transform;
-  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Aggressive;
-  options.enableGDBNotificationListener = false;
-  options.enablePerfNotificationListener = false;
-  auto engine =
-      mlir::ExecutionEngine::create(module, options, std::move(*machine));
-  if (!engine)
-    return engine.takeError();
-  (*engine)->registerSymbols([](llvm::orc::MangleAndInterner interner) {
-    llvm::orc::SymbolMap symbols;
-    for (const RuntimeSymbol &symbol : getCpuRuntimeSymbols())
-      symbols[interner(symbol.name)] = {
-          llvm::orc::ExecutorAddr::fromPtr(symbol.address),
-          llvm::JITSymbolFlags::Exported};
-    return symbols;
-  });
+CpuModule::load(std::unique_ptr<llvm::MemoryBuffer> object) {
+  initializeTarget();
+  // The code has no initialisers to run, which is what a platform is for.
+  auto jit = llvm::orc::LLJITBuilder()
+                 .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
+                 .create();
+  if (!jit)
+    return jit.takeError();
+  llvm::orc::SymbolMap symbols;
+  for (const RuntimeSymbol &symbol : getCpuRuntimeSymbols())
+    symbols[(*jit)->mangleAndIntern(symbol.name)] = {
+        llvm::orc::ExecutorAddr::fromPtr(symbol.address),
+        llvm::JITSymbolFlags::Exported};
+  llvm::orc::JITDylib &dylib = (*jit)->getMainJITDylib();
+  if (auto error = dylib.define(llvm::orc::absoluteSymbols(symbols)))
+    return error;
+  if (auto error = (*jit)->addObjectFile(std::move(object)))
+    return error;
   std::unique_ptr<CpuModule> result(new CpuModule());
-  result->engine = std::move(*engine);
+  result->jit = std::move(*jit);
   return result;
+}
+
+llvm::Expected<CpuModule::Entry> CpuModule::lookup(llvm::StringRef function) {
+  auto address = jit->lookup(getEntryName(function));
+  if (!address)
+    return address.takeError();
+  return address->toPtr<Entry>();
 }
 
 PISA_CALLS_COMPILED_CODE static void runEntry(void (*entry)(void **),
@@ -149,9 +215,14 @@ PISA_CALLS_COMPILED_CODE static void runEntry(void (*entry)(void **),
 llvm::Error CpuModule::call(llvm::StringRef function,
                             llvm::ArrayRef<CpuArgument> arguments,
                             Invocation &invocation) {
-  auto entry = engine->lookupPacked(function);
+  auto entry = lookup(function);
   if (!entry)
     return entry.takeError();
+  return call(*entry, arguments, invocation);
+}
+
+llvm::Error CpuModule::call(Entry entry, llvm::ArrayRef<CpuArgument> arguments,
+                            Invocation &invocation) {
   // The packed form takes a pointer to each scalar; a memref is its
   // descriptor's fields: two pointers, an offset, sizes, strides.
   static int64_t zero = 0;
@@ -182,7 +253,7 @@ llvm::Error CpuModule::call(llvm::StringRef function,
     }
   }
   std::optional<std::string> error =
-      invocation.run([&] { runEntry(*entry, packed.data()); });
+      invocation.run([&] { runEntry(entry, packed.data()); });
   return error ? llvm::createStringError(*error) : llvm::Error::success();
 }
 

@@ -10,7 +10,6 @@
 #define PISA_TEST_UNIT_CPUFIXTURE_H
 
 #include "pisa/Harness/OpProblem.h"
-#include "pisa/Pipelines/Dialects.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -35,8 +34,7 @@ inline mlir::MLIRContext &getContext() {
   static mlir::MLIRContext context(
       [] {
         mlir::DialectRegistry registry;
-        mlir::pisa::registerDialects(registry);
-        registerCpuTranslations(registry);
+        registerCompiler(registry);
         return registry;
       }(),
       mlir::MLIRContext::Threading::DISABLED);
@@ -52,7 +50,7 @@ inline ThreadPool &getPool() {
 /// serves all lengths, so each module is compiled once; null, and a failed
 /// test, if it cannot be.
 inline OpCode *getCode(const OpProblem &problem, int64_t listWidth,
-                       const CompileOptions &options, OpFunctions function) {
+                       const CompileOptions &options, KernelFunctions function) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
   // Never destroyed: an engine still uses LLVM's static data when it goes.
@@ -179,7 +177,7 @@ struct CpuCase {
   }
 
 private:
-  OpCode *getCode(OpFunctions function, int64_t listWidth) const {
+  OpCode *getCode(KernelFunctions function, int64_t listWidth) const {
     return test::getCode(problem, listWidth, options, function);
   }
 };

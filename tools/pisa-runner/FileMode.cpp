@@ -8,9 +8,8 @@
 
 #include "Options.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "pisa/Compiler/Function.h"
+
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -44,20 +43,6 @@ static std::string printType(mlir::Type type) {
   llvm::raw_string_ostream os(text);
   type.print(os);
   return text;
-}
-
-/// The argument whose buffer holds a returned tensor: follows destinations.
-static std::optional<unsigned> getOutputArgument(mlir::Value value) {
-  while (true) {
-    if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value))
-      return argument.getArgNumber();
-    auto result = llvm::cast<mlir::OpResult>(value);
-    auto dpsOp =
-        llvm::dyn_cast<mlir::DestinationStyleOpInterface>(result.getOwner());
-    if (!dpsOp)
-      return std::nullopt;
-    value = dpsOp.getTiedOpOperand(result)->get();
-  }
 }
 
 static llvm::Expected<mlir::func::FuncOp> findFunction(mlir::ModuleOp module,
@@ -203,48 +188,6 @@ getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
   return argument;
 }
 
-/// Compiled code trusts that dynamic sizes agree. The verifiers know which
-/// must: they see the function once more, with the sizes of the arrays in its
-/// types.
-static llvm::Error checkShapes(mlir::func::FuncOp func,
-                               llvm::ArrayRef<CpuArgument> arguments) {
-  auto isDynamic = [](mlir::Type type) {
-    auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
-    return tensor && !tensor.hasStaticShape();
-  };
-  if (llvm::none_of(func.getArgumentTypes(), isDynamic))
-    return llvm::Error::success();
-  // Types of other ops do not follow from those of their operands alone.
-  for (mlir::Operation &op : func.getBody().front().without_terminator())
-    if (!llvm::isa<mlir::DestinationStyleOpInterface>(op) &&
-        llvm::any_of(op.getResultTypes(), llvm::IsaPred<mlir::TensorType>))
-      return llvm::createStringError(
-          "expected static shapes in @" + func.getName().str() +
-          ": sizes through '" + op.getName().getStringRef().str() +
-          "' cannot be checked");
-  mlir::OwningOpRef<mlir::func::FuncOp> copy(func.clone());
-  auto &body = copy->getBody().front();
-  llvm::SmallVector<mlir::Type> types;
-  for (auto [value, argument] : llvm::zip(body.getArguments(), arguments)) {
-    if (auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(value.getType()))
-      value.setType(tensor.clone(argument.sizes));
-    types.push_back(value.getType());
-  }
-  for (mlir::Operation &op : body.without_terminator()) {
-    auto dpsOp = llvm::dyn_cast<mlir::DestinationStyleOpInterface>(op);
-    if (!dpsOp)
-      continue;
-    for (mlir::OpResult result : op.getResults())
-      result.setType(dpsOp.getTiedOpOperand(result)->get().getType());
-  }
-  copy->setFunctionType(mlir::FunctionType::get(
-      func.getContext(), types, body.getTerminator()->getOperandTypes()));
-  if (mlir::failed(mlir::verify(*copy)))
-    return llvm::createStringError(
-        "the shapes of the inputs do not fit together");
-  return llvm::Error::success();
-}
-
 llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
                                          const Options &options,
                                          const std::string &path) {
@@ -305,7 +248,10 @@ llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
     arguments.push_back(*argument);
   }
 
-  if (auto error = checkShapes(*func, arguments))
+  llvm::SmallVector<llvm::ArrayRef<int64_t>> sizes;
+  for (const CpuArgument &argument : arguments)
+    sizes.push_back(argument.sizes);
+  if (auto error = checkShapes(*func, sizes))
     return error;
   auto compiled = compileForCpu(*module, options.compile);
   if (!compiled)

@@ -322,7 +322,7 @@ struct Phase {
   void (*reference)(const OpProblem &, OpBuffers &);
   Verdict (*verify)(const OpProblem &, const OpBuffers &,
                     const VerifyOptions &);
-  OpFunctions function;
+  KernelFunctions function;
 };
 } // namespace
 

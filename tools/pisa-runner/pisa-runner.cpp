@@ -8,9 +8,7 @@
 
 #include "Options.h"
 
-#include "pisa/Pipelines/Dialects.h"
 #include "pisa/Pipelines/Pipelines.h"
-#include "pisa/Target/CpuJit.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -201,15 +199,17 @@ static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
         time + "'");
   options.compile.cpu = line.cpu;
   options.compile.checkInputs = line.check;
-  options.compile.printTo = &llvm::outs();
+  llvm::StringSet<> printAfter;
   for (const std::string &level : line.printAfter) {
     if (!llvm::is_contained(mlir::pisa::getLevelNames(), level))
       return llvm::createStringError(
           "expected --print-ir-after-level to be one of " +
           llvm::join(mlir::pisa::getLevelNames(), ", ") + ", but got '" +
           level + "'");
-    options.compile.printAfter.insert(level);
+    printAfter.insert(level);
   }
+  if (!printAfter.empty())
+    options.compile.afterLevel = printAfterLevels(printAfter, llvm::outs());
   for (const std::string &inputs : line.inputs)
     if (auto error = runner::parseInputs(inputs, options.inputs))
       return error;
@@ -217,8 +217,7 @@ static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
     return error;
 
   mlir::DialectRegistry registry;
-  mlir::pisa::registerDialects(registry);
-  registerCpuTranslations(registry);
+  registerCompiler(registry);
   mlir::MLIRContext context(registry);
   if (!line.file.empty()) {
     if (!line.op.empty())

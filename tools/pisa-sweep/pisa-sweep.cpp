@@ -8,7 +8,6 @@
 
 #include "Cases.h"
 
-#include "pisa/Pipelines/Dialects.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -92,8 +91,7 @@ int main(int argc, char **argv) {
     return 1;
   }
   mlir::DialectRegistry registry;
-  mlir::pisa::registerDialects(registry);
-  registerCpuTranslations(registry);
+  registerCompiler(registry);
   ThreadPool pool(threads);
   int64_t passed = 0, failed = 0, number = 0;
   auto begin = std::chrono::steady_clock::now();

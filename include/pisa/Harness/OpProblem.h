@@ -10,7 +10,8 @@
 #ifndef PISA_HARNESS_OPPROBLEM_H
 #define PISA_HARNESS_OPPROBLEM_H
 
-#include "pisa/Harness/Compile.h"
+#include "pisa/Compiler/Compile.h"
+#include "pisa/Kernels/KernelSpec.h"
 #include "pisa/Oracle/Oracle.h"
 #include "pisa/Support/Npy.h"
 
@@ -57,14 +58,6 @@ npy::Array randomNormal(uint64_t seed, std::vector<int64_t> shape,
 void fillRandom(const OpProblem &problem, uint64_t seed, OpBuffers &buffers);
 /// Lengths from the problem; outputs of the right shapes, filled with NaN.
 void allocateOutputs(const OpProblem &problem, OpBuffers &buffers);
-
-/// The functions of a problem's module.
-enum OpFunctions : unsigned {
-  BuildPyramidFunction = 1,
-  RouteFunction = 2,
-  AttentionFunction = 4,
-  AllFunctions = 7,
-};
 
 /// A module with functions @build_pyramid, @route and @attention of the
 /// problem, dynamic in B, Tq and Tk; `listWidth` entries a list in @attention.

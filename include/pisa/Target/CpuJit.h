@@ -14,13 +14,16 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <memory>
 #include <string>
 
 namespace mlir {
 class DialectRegistry;
-class ExecutionEngine;
 } // namespace mlir
+namespace llvm::orc {
+class LLJIT;
+} // namespace llvm::orc
 
 namespace pisa {
 
@@ -49,26 +52,40 @@ struct CpuArgument {
   static CpuArgument array(void *data, llvm::ArrayRef<int64_t> sizes);
 };
 
+/// Machine code of a module in the LLVM dialect (the output of
+/// `pisa-cpu-pipeline`): a relocatable ELF object that `CpuModule::load` takes,
+/// in this process or in another on such a CPU.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+compileToObject(mlir::ModuleOp module, const CpuTarget &target);
+
 /// A module of compiled functions.
 class CpuModule {
 public:
-  /// Compiles a module in the LLVM dialect (the output of `pisa-cpu-pipeline`).
+  /// A function of the module; valid as long as that is alive.
+  using Entry = void (*)(void **);
+
+  /// Links an object from `compileToObject`.
   static llvm::Expected<std::unique_ptr<CpuModule>>
-  compile(mlir::ModuleOp module, const CpuTarget &target);
+  load(std::unique_ptr<llvm::MemoryBuffer> object);
   ~CpuModule();
 
+  llvm::Expected<Entry> lookup(llvm::StringRef function);
+
   /// Calls a function. Argument kinds and ranks must be those of the function
-  /// before bufferization; fails if it is not there or reports an error.
+  /// before bufferization; fails if the code reports an error.
+  static llvm::Error call(Entry entry, llvm::ArrayRef<CpuArgument> arguments,
+                          Invocation &invocation);
+  /// The same by name; fails if there is no such function.
   llvm::Error call(llvm::StringRef function,
                    llvm::ArrayRef<CpuArgument> arguments,
                    Invocation &invocation);
 
 private:
   CpuModule();
-  std::unique_ptr<mlir::ExecutionEngine> engine;
+  std::unique_ptr<llvm::orc::LLJIT> jit;
 };
 
-/// Registers the translations that `CpuModule::compile` needs.
+/// Registers the translations that `compileToObject` needs.
 void registerCpuTranslations(mlir::DialectRegistry &registry);
 
 } // namespace pisa

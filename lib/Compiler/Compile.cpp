@@ -1,4 +1,4 @@
-//===- Compile.cpp - Running the CPU pipeline level by level ----*- C++ -*-===//
+//===- Compile.cpp - From a module to code, level by level ------*- C++ -*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "pisa/Harness/Compile.h"
+#include "pisa/Compiler/Compile.h"
 
+#include "pisa/Pipelines/Dialects.h"
 #include "pisa/Pipelines/Pipelines.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -17,8 +18,20 @@
 using mlir::OpPassManager;
 using mlir::PassManager;
 
-llvm::Expected<std::unique_ptr<pisa::CpuModule>>
-pisa::compileForCpu(mlir::ModuleOp module, const CompileOptions &options) {
+std::function<void(llvm::StringRef, mlir::ModuleOp)>
+pisa::printAfterLevels(llvm::StringSet<> levels, llvm::raw_ostream &os) {
+  return [levels, &os](llvm::StringRef level, mlir::ModuleOp module) {
+    if (!levels.contains(level))
+      return;
+    os << "// -----// level " << level << " //----- //\n";
+    module.print(os);
+    os << "\n";
+  };
+}
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+pisa::compileToObjectForCpu(mlir::ModuleOp module,
+                            const CompileOptions &options) {
   auto target = CpuTarget::get(options.cpu);
   if (!target)
     return target.takeError();
@@ -26,12 +39,9 @@ pisa::compileForCpu(mlir::ModuleOp module, const CompileOptions &options) {
   pipeline.vectorBits = target->vectorBits;
   pipeline.checkInputs = options.checkInputs;
 
-  auto print = [&](llvm::StringRef level) {
-    if (!options.printTo || !options.printAfter.contains(level))
-      return;
-    *options.printTo << "// -----// level " << level << " //----- //\n";
-    module.print(*options.printTo);
-    *options.printTo << "\n";
+  auto reach = [&](llvm::StringRef level) {
+    if (options.afterLevel)
+      options.afterLevel(level, module);
   };
   auto run =
       [&](llvm::StringRef level,
@@ -41,11 +51,11 @@ pisa::compileForCpu(mlir::ModuleOp module, const CompileOptions &options) {
     if (failed(pm.run(module)))
       return llvm::createStringError("lowering to level '" + level +
                                      "' failed");
-    print(level);
+    reach(level);
     return llvm::Error::success();
   };
 
-  print("problem");
+  reach("problem");
   if (auto error = run("phase", [&](OpPassManager &pm) {
         mlir::pisa::buildPhases(pm, pipeline);
       }))
@@ -62,5 +72,25 @@ pisa::compileForCpu(mlir::ModuleOp module, const CompileOptions &options) {
           " to be buffers of its own arguments, but it returns new ones");
   if (auto error = run("llvm", mlir::pisa::buildCpuCode))
     return error;
-  return CpuModule::compile(module, *target);
+  return compileToObject(module, *target);
+}
+
+llvm::Expected<std::unique_ptr<pisa::CpuModule>>
+pisa::compileForCpu(mlir::ModuleOp module, const CompileOptions &options) {
+  auto object = compileToObjectForCpu(module, options);
+  if (!object)
+    return object.takeError();
+  return CpuModule::load(std::move(*object));
+}
+
+void pisa::registerCompiler(mlir::DialectRegistry &registry) {
+  mlir::pisa::registerDialects(registry);
+  registerCpuTranslations(registry);
+}
+
+std::unique_ptr<mlir::MLIRContext> pisa::createContext() {
+  mlir::DialectRegistry registry;
+  registerCompiler(registry);
+  return std::make_unique<mlir::MLIRContext>(
+      registry, mlir::MLIRContext::Threading::DISABLED);
 }

@@ -1,0 +1,366 @@
+//===- Module.cpp - MLIR modules from C -------------------------*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "pisa-c/Module.h"
+
+#include "Support.h"
+
+#include "pisa/Compiler/Compile.h"
+#include "pisa/Compiler/Function.h"
+#include "pisa/Pipelines/Dialects.h"
+#include "pisa/Pipelines/Pipelines.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+#include <map>
+#include <mutex>
+#include <set>
+
+using namespace pisa;
+using llvm::StringRef;
+using llvm::Twine;
+
+/// A context is for one thread at a time: `mutex` guards all that uses it.
+struct PisaModule {
+  PisaModule()
+      : context(createContext()),
+        handler(context.get(), [this](mlir::Diagnostic &diagnostic) {
+          if (!said.empty())
+            said += "\n";
+          said += diagnostic.str();
+          for (mlir::Diagnostic &note : diagnostic.getNotes())
+            said += "\nnote: " + note.str();
+          return mlir::success();
+        }) {}
+
+  llvm::Error lower(const char *pipeline, StringRef cpu);
+  llvm::Error compile();
+  llvm::Error call(StringRef function, llvm::ArrayRef<PisaValue> arguments,
+                   PisaRunInfo *info);
+
+  std::mutex mutex;
+  std::unique_ptr<mlir::MLIRContext> context;
+  std::string said; // diagnostics since it was cleared
+  mlir::ScopedDiagnosticHandler handler;
+  mlir::OwningOpRef<mlir::ModuleOp> original, lowered;
+  std::string cpu, description;
+  std::map<std::string, std::string> levels; // "" is the last one
+  std::unique_ptr<llvm::MemoryBuffer> object;
+  std::unique_ptr<CpuModule> code;
+  /// Functions and sizes that `checkShapes` has found good.
+  std::set<std::vector<int64_t>> goodShapes;
+
+private:
+  /// An error with what the compiler said about it.
+  llvm::Error makeSaid(ErrorKind kind, const Twine &message) {
+    return makeError(kind, said.empty() ? message : message + ":\n" + said);
+  }
+  llvm::Error check(mlir::func::FuncOp func,
+                    llvm::ArrayRef<CpuArgument> arguments);
+};
+
+template <typename Op> static std::string print(Op op) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  op.print(os);
+  return text;
+}
+
+llvm::Error PisaModule::lower(const char *pipeline, StringRef cpuName) {
+  cpu = cpuName.str();
+  lowered = original->clone();
+  if (!pipeline) {
+    CompileOptions options;
+    options.cpu = cpu;
+    options.afterLevel = [&](StringRef level, mlir::ModuleOp module) {
+      levels[level.str()] = print(module);
+    };
+    auto compiled = compileToObjectForCpu(*lowered, options);
+    if (!compiled)
+      return makeSaid(ErrorKind::InvalidValue,
+                      llvm::toString(compiled.takeError()));
+    object = std::move(*compiled);
+    levels[""] = levels["llvm"];
+    return llvm::Error::success();
+  }
+  static std::once_flag once;
+  std::call_once(once, mlir::pisa::registerPasses);
+  mlir::PassManager pm(context.get(), mlir::PassManager::getAnyOpAnchorName());
+  std::string why;
+  llvm::raw_string_ostream os(why);
+  if (failed(mlir::parsePassPipeline(pipeline, pm, os)))
+    return makeError(ErrorKind::InvalidValue,
+                     "expected a pass pipeline, but got '" + Twine(pipeline) +
+                         "': " + StringRef(why).rtrim());
+  if (failed(pm.run(*lowered)))
+    return makeSaid(ErrorKind::InvalidValue,
+                    "pipeline '" + Twine(pipeline) + "' failed");
+  levels[""] = print(*lowered);
+  return llvm::Error::success();
+}
+
+llvm::Error PisaModule::compile() {
+  if (code)
+    return llvm::Error::success();
+  if (!object) {
+    auto target = CpuTarget::get(cpu);
+    if (!target)
+      return makeError(ErrorKind::InvalidValue,
+                       llvm::toString(target.takeError()));
+    for (mlir::Operation &op : lowered->getBody()->getOperations())
+      if (op.getName().getDialectNamespace() != "llvm")
+        return makeError(ErrorKind::InvalidValue,
+                         "expected the pipeline to end in the LLVM dialect, "
+                         "but it left '" +
+                             op.getName().getStringRef() + "'");
+    said.clear();
+    auto compiled = compileToObject(*lowered, *target);
+    if (!compiled)
+      return makeSaid(ErrorKind::Failed, llvm::toString(compiled.takeError()));
+    object = std::move(*compiled);
+  }
+  auto loaded = CpuModule::load(
+      llvm::MemoryBuffer::getMemBufferCopy(object->getBuffer()));
+  if (!loaded)
+    return loaded.takeError();
+  code = std::move(*loaded);
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+static bool hasType(const DLTensor &tensor, mlir::Type type) {
+  auto is = [&](uint8_t code, unsigned bits) {
+    return tensor.dtype.code == code && tensor.dtype.bits == bits &&
+           tensor.dtype.lanes == 1;
+  };
+  if (type.isF16() || type.isF32() || type.isF64())
+    return is(kDLFloat, type.getIntOrFloatBitWidth());
+  if (type.isBF16())
+    return is(kDLBfloat, 16);
+  if (type.isInteger(32) || type.isInteger(64))
+    return is(kDLInt, type.getIntOrFloatBitWidth());
+  return false;
+}
+
+/// The argument of compiled code for a value, if that has the type.
+static llvm::Expected<CpuArgument> getArgument(StringRef name, mlir::Type type,
+                                               const PisaValue &value) {
+  auto wrong = [&](const Twine &got,
+                   ErrorKind kind = ErrorKind::InvalidType) {
+    return makeError(kind, "expected " + name + " to be " + print(type) +
+                               ", but got " + got);
+  };
+  CpuArgument result;
+  auto tensorType = llvm::dyn_cast<mlir::RankedTensorType>(type);
+  if (!tensorType) {
+    if (type.isF32() && value.kind == PISA_VALUE_F32)
+      return CpuArgument::scalar(value.as.f32);
+    if (type.isInteger(32) && value.kind == PISA_VALUE_I32) {
+      result.kind = CpuArgument::Kind::I32;
+      result.i32 = value.as.i32;
+      return result;
+    }
+    if (type.isIndex() && value.kind == PISA_VALUE_INDEX) {
+      result.kind = CpuArgument::Kind::Index;
+      result.index = value.as.index;
+      return result;
+    }
+    return wrong("a value of another kind");
+  }
+  const DLTensor *tensor =
+      value.kind == PISA_VALUE_TENSOR ? value.as.tensor : nullptr;
+  if (!tensor)
+    return wrong("no tensor");
+  if (tensor->device.device_type != kDLCPU)
+    return wrong("a tensor outside the CPU's memory");
+  if (!hasType(*tensor, tensorType.getElementType()))
+    return wrong("other elements (DLPack type " + Twine(tensor->dtype.code) +
+                 " of " + Twine(tensor->dtype.bits) + " bits)");
+  if (tensor->ndim != tensorType.getRank())
+    return wrong(Twine(tensor->ndim) + " dimensions", ErrorKind::InvalidValue);
+  result.sizes.assign(tensor->shape, tensor->shape + tensor->ndim);
+  if (tensor->strides)
+    result.strides.assign(tensor->strides, tensor->strides + tensor->ndim);
+  else
+    result.strides = CpuArgument::array(nullptr, result.sizes).strides;
+  for (int64_t i = 0; i < tensor->ndim; ++i)
+    if (!tensorType.isDynamicDim(i) &&
+        tensorType.getDimSize(i) != result.sizes[i])
+      return wrong("size " + Twine(result.sizes[i]) + " in dimension " +
+                       Twine(i),
+                   ErrorKind::InvalidValue);
+  if (tensor->ndim > 0) {
+    if (result.sizes.back() > 1 && result.strides.back() != 1)
+      return wrong("stride " + Twine(result.strides.back()) +
+                       " in its last dimension, which must be 1",
+                   ErrorKind::InvalidValue);
+    result.strides.back() = 1;
+  }
+  result.data = static_cast<char *>(tensor->data) + tensor->byte_offset;
+  return result;
+}
+
+llvm::Error PisaModule::check(mlir::func::FuncOp func,
+                              llvm::ArrayRef<CpuArgument> arguments) {
+  std::vector<int64_t> key = {
+      static_cast<int64_t>(llvm::hash_value(func.getName()))};
+  llvm::SmallVector<llvm::ArrayRef<int64_t>> sizes;
+  for (const CpuArgument &argument : arguments) {
+    sizes.push_back(argument.sizes);
+    key.insert(key.end(), argument.sizes.begin(), argument.sizes.end());
+  }
+  if (goodShapes.count(key))
+    return llvm::Error::success();
+  said.clear();
+  if (auto error = checkShapes(func, sizes))
+    return makeSaid(ErrorKind::InvalidValue, llvm::toString(std::move(error)));
+  goodShapes.insert(std::move(key));
+  return llvm::Error::success();
+}
+
+llvm::Error PisaModule::call(StringRef name,
+                             llvm::ArrayRef<PisaValue> values,
+                             PisaRunInfo *info) {
+  CpuModule::Entry entry;
+  llvm::SmallVector<CpuArgument> arguments;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto func = original->lookupSymbol<mlir::func::FuncOp>(name);
+    if (!func || func.isExternal())
+      return makeError(ErrorKind::InvalidValue,
+                       "expected a function of the module, but got '" + name +
+                           "'");
+    if (func.getNumArguments() != values.size())
+      return makeError(ErrorKind::InvalidType,
+                       "expected " + Twine(func.getNumArguments()) +
+                           " arguments of @" + name + ", but got " +
+                           Twine(values.size()));
+    for (auto [i, type] : llvm::enumerate(func.getArgumentTypes())) {
+      auto argument =
+          getArgument(("argument " + Twine(i) + " of @" + name).str(), type,
+                      values[i]);
+      if (!argument)
+        return argument.takeError();
+      arguments.push_back(*argument);
+    }
+    if (auto error = check(func, arguments))
+      return error;
+    if (auto error = compile())
+      return error;
+    auto found = code->lookup(name);
+    if (!found)
+      return found.takeError();
+    entry = *found;
+  }
+  std::shared_ptr<ThreadPool> pool = capi::getPool();
+  Invocation invocation(*pool);
+  if (auto error = CpuModule::call(entry, arguments, invocation))
+    return error;
+  if (info)
+    info->scratch_bytes = invocation.getPeakScratch();
+  return llvm::Error::success();
+}
+
+static std::string describe(mlir::ModuleOp module) {
+  llvm::json::Array functions;
+  for (auto func : module.getOps<mlir::func::FuncOp>()) {
+    if (func.isExternal())
+      continue;
+    llvm::json::Array arguments, results;
+    for (mlir::Type type : func.getArgumentTypes())
+      arguments.push_back(print(type));
+    for (mlir::Value value :
+         func.getBody().back().getTerminator()->getOperands()) {
+      std::optional<unsigned> argument;
+      if (llvm::isa<mlir::RankedTensorType>(value.getType()))
+        argument = getOutputArgument(value);
+      results.push_back(argument ? int64_t(*argument) : -1);
+    }
+    functions.push_back(llvm::json::Object{{"name", func.getName()},
+                                           {"arguments", std::move(arguments)},
+                                           {"results", std::move(results)}});
+  }
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << llvm::json::Value(std::move(functions));
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// C
+//===----------------------------------------------------------------------===//
+
+PisaStatus pisaModuleCreate(const char *text, size_t length,
+                            const char *pipeline, const char *cpu,
+                            PisaModule **result) {
+  *result = nullptr;
+  auto module = std::make_unique<PisaModule>();
+  module->original = mlir::parseSourceString<mlir::ModuleOp>(
+      StringRef(text, length), module->context.get());
+  if (!module->original)
+    return capi::finish(makeError(ErrorKind::InvalidValue,
+                                  "expected MLIR, but it cannot be parsed:\n" +
+                                      module->said));
+  module->said.clear();
+  module->description = describe(*module->original);
+  if (auto error = module->lower(pipeline, cpu ? cpu : ""))
+    return capi::finish(std::move(error));
+  *result = module.release();
+  return PISA_SUCCESS;
+}
+
+void pisaModuleDestroy(PisaModule *module) { delete module; }
+
+PisaStatus pisaModuleGetIr(PisaModule *module, const char *level,
+                           const char **text, size_t *length) {
+  auto found = module->levels.find(level);
+  if (found == module->levels.end()) {
+    std::vector<std::string> names;
+    for (const auto &[name, ir] : module->levels)
+      names.push_back("'" + name + "'");
+    return capi::finish(makeError(
+        ErrorKind::InvalidValue, "expected a level to be one of " +
+                                     llvm::join(names, ", ") + ", but got '" +
+                                     Twine(level) + "'"));
+  }
+  *text = found->second.c_str();
+  *length = found->second.size();
+  return PISA_SUCCESS;
+}
+
+PisaStatus pisaModuleGetObject(PisaModule *module, const char **bytes,
+                               size_t *length) {
+  std::lock_guard<std::mutex> lock(module->mutex);
+  if (auto error = module->compile())
+    return capi::finish(std::move(error));
+  *bytes = module->object->getBufferStart();
+  *length = module->object->getBufferSize();
+  return PISA_SUCCESS;
+}
+
+const char *pisaModuleDescribe(PisaModule *module) {
+  return module->description.c_str();
+}
+
+PisaStatus pisaModuleCall(PisaModule *module, const char *function,
+                          const PisaValue *arguments, size_t count,
+                          PisaRunInfo *info) {
+  if (info)
+    if (auto error = capi::checkStruct("PisaRunInfo", info, info->struct_size,
+                                       sizeof(PisaRunInfo)))
+      return capi::finish(std::move(error));
+  return capi::finish(
+      module->call(function, llvm::ArrayRef(arguments, count), info));
+}

@@ -1,0 +1,366 @@
+"""The operations as PyTorch's: `torch.ops.pisa.*`, which torch.compile, fake tensors and autograd
+know. An eager call without any of those goes to the kernel directly: the dispatcher's path costs
+more than the rest of a call."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _call as call
+from . import ops
+from ._kernels import Kernel, get_kernel
+from ._params import boolean
+
+_NAMES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
+_UNBUILT = (
+    "the backward pass of pisa.{0} is not built yet: call it under torch.no_grad(), or on tensors"
+    " that do not require a gradient"
+)
+
+
+def _plain_functions() -> tuple[Any, ...] | None:
+    """What tells whether something of PyTorch's listens to calls; None where this version of
+    PyTorch has other names for it, and then no call takes the direct way."""
+    try:
+        from torch.utils._python_dispatch import _len_torch_dispatch_stack
+
+        found = (
+            _len_torch_dispatch_stack,
+            torch._C._len_torch_function_stack,
+            torch._C._functorch.peek_interpreter_stack,
+            torch.jit.is_tracing,
+        )
+        for function in found:
+            function()
+    except Exception:
+        return None
+    return found
+
+
+_LISTENERS = _plain_functions()
+
+
+def _is_plain(*tensors: Tensor) -> bool:
+    """Whether a call on these tensors is an ordinary eager one: nothing traces it, transforms it,
+    or wants its gradient."""
+    if _LISTENERS is None or torch.compiler.is_compiling():
+        return False
+    for tensor in tensors:
+        if type(tensor) is not Tensor or tensor.device.type != "cpu":
+            return False
+    dispatch, function, functorch, tracing = _LISTENERS
+    if dispatch() or function() or functorch() is not None or tracing():
+        return False
+    return not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors))
+
+
+def _check_tensors(q: Tensor, **others: Any) -> None:
+    for name, tensor in others.items():
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"expected {name} to be a torch.Tensor like q, but got {type(tensor).__name__}"
+            )
+        if tensor.device != q.device:
+            raise ValueError(
+                f"expected {name} to be on {q.device}, as q is, but got {tensor.device}"
+            )
+    if q.device.type == "cuda":
+        raise NotImplementedError(
+            "q is on a CUDA device, and the CUDA kernels are not built yet: move it to the CPU"
+        )
+
+
+def _autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors in autocast's dtype where that is on, as attention is cast elsewhere too."""
+    kind = tensors[0].device.type
+    if kind not in ("cpu", "cuda") or not torch.is_autocast_enabled(kind):
+        return tensors
+    dtype = torch.get_autocast_dtype(kind)
+    return tuple(t.to(dtype) if t.dtype in _NAMES else t for t in tensors)
+
+
+def _positions(name: str, value: Any, like: Tensor) -> Tensor | None:
+    """k_len or q_start as an integer tensor [B]; its values are not read here."""
+    if value is None:
+        return None
+    batch = like.shape[0]
+    if not isinstance(value, Tensor):
+        if isinstance(value, int) and not isinstance(value, bool):
+            if abs(value) >= 1 << 31:
+                raise ValueError(f"expected {name} to fit in int32, but got {value}")
+            return torch.full((batch,), value, dtype=torch.int32, device=like.device)
+        return torch.from_numpy(call.lengths(name, value, batch)).to(like.device)
+    if value.dtype not in (torch.int32, torch.int64):
+        raise TypeError(f"expected {name} to be of int32 or int64, but got {value.dtype}")
+    if value.dim() == 0:
+        value = value.expand(batch)
+    if value.shape != (batch,):
+        raise ValueError(
+            f"expected {name} to be one number or [B] = [{batch}], but got shape"
+            f" {list(value.shape)}"
+        )
+    return value
+
+
+def _blocks(length: Any, query_block: int) -> Any:
+    return (length + query_block - 1) // query_block
+
+
+# --------------------------------------------------------------------------------------- attention
+
+
+@torch.library.custom_op("pisa::attention", mutates_args=(), device_types="cpu")
+def attention_op(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    q_start: Tensor | None,
+    k_len: Tensor | None,
+    topk: int,
+    block_size: int,
+    beam: int | None,
+    rerank: int | None,
+    leaf_atoms: int,
+    fanout: int,
+    query_block: int,
+    sink_blocks: int,
+    local_blocks: int,
+    summary_dtype: str | None,
+    causal: bool,
+    softmax_scale: float | None,
+    layout: str,
+    return_lse: bool,
+    return_indices: bool,
+    check: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(out, lse, indices) of `pisa.attention`; empty tensors for what is not asked for."""
+    options = (
+        topk, block_size, beam, rerank, leaf_atoms, fanout,
+        query_block, sink_blocks, local_blocks, summary_dtype, causal,
+    )  # fmt: skip
+    q, k, v = q.detach(), k.detach(), v.detach()
+    out, lse, indices = ops.attention_arrays(
+        q, k, v, options, softmax_scale, q_start, k_len, layout, return_lse, return_indices, check
+    )
+    if lse is None:
+        lse = q.new_empty(0, dtype=torch.float32)
+    if indices is None:
+        indices = q.new_empty(0, dtype=torch.int32)
+    return out, lse, indices
+
+
+@attention_op.register_fake
+def _attention_fake(
+    q, k, v, q_start, k_len, topk, block_size, beam, rerank, leaf_atoms, fanout, query_block,
+    sink_blocks, local_blocks, summary_dtype, causal, softmax_scale, layout, return_lse,
+    return_indices, check,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    heads, length = (2, 1) if layout == "bshd" else (1, 2)
+    lse = (q.shape[0], q.shape[heads], q.shape[length]) if return_lse else (0,)
+    blocks = _blocks(q.shape[length], query_block)
+    indices = (q.shape[0], k.shape[heads], blocks, topk) if return_indices else (0,)
+    return (
+        q.new_empty((*q.shape[:3], v.shape[3])),
+        q.new_empty(lse, dtype=torch.float32),
+        q.new_empty(indices, dtype=torch.int32),
+    )
+
+
+def _no_setup(ctx: Any, inputs: Any, output: Any) -> None:
+    pass
+
+
+def _attention_backward(ctx: Any, *gradients: Any) -> Any:
+    raise NotImplementedError(_UNBUILT.format("attention"))
+
+
+attention_op.register_autograd(_attention_backward, setup_context=_no_setup)
+
+# What the kernel of a plain call depends on, as the caller gave it, so that the parameters of a
+# repeated call are not checked again.
+_seen: dict[Any, tuple[Kernel, float, int, int]] = {}
+
+
+def _attention_direct(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    options: tuple[Any, ...],
+    softmax_scale: float | None,
+    layout: str,
+    return_lse: bool,
+    return_indices: bool,
+    check: bool,
+) -> tuple[Any, Any, Any] | None:
+    """A plain call without lengths; None if its kind was not seen yet."""
+    q_shape, k_shape, v_shape = q.shape, k.shape, v.shape
+    inside = layout == "bshd"
+    head = 2 if inside else 1
+    if len(q_shape) != 4 or len(k_shape) != 4 or len(v_shape) != 4:
+        return None
+    # The types too: 16 and 16.0 and True are equal keys, but not equal arguments.
+    key = (
+        q.dtype, q_shape[head], k_shape[head], q_shape[3], v_shape[3], options,
+        tuple(map(type, options)), softmax_scale, return_lse, check,
+    )  # fmt: skip
+    seen = _seen.get(key)
+    if seen is None:
+        return None
+    kernel, scale, topk, query_block = seen
+    # As the rest of the library's checks, that of dtypes is the kernel's.
+    out = torch.empty((*q_shape[:3], v_shape[3]), dtype=q.dtype)
+    arrays = {"q": q, "k": k, "v": v, "out": out}
+    lse = indices = None
+    length = q_shape[1 if inside else 2]
+    if return_lse:
+        lse = arrays["lse"] = torch.empty(
+            (q_shape[0], q_shape[head], length), dtype=torch.float32
+        )
+    if return_indices:
+        shape = (q_shape[0], k_shape[head], _blocks(length, query_block), topk)
+        indices = arrays["indices"] = torch.empty(shape, dtype=torch.int32)
+    kernel(arrays, scale, inside)
+    return out, lse, indices
+
+
+def _remember(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    options: tuple[Any, ...],
+    softmax_scale: float | None,
+    layout: str,
+    return_lse: bool,
+    check: bool,
+) -> None:
+    """Puts the kernel of a plain call that has just been made among those seen."""
+    sizes = [call.heads_of(name, t, layout) for name, t in (("q", q), ("k", k), ("v", v))]
+    params = ops.make_params_of(options)
+    flags = ops.forward_flags(params.causal, None, return_lse, check)
+    kernel = get_kernel(ops.forward_key(*sizes, params, flags))
+    key = (
+        q.dtype, sizes[0].heads, sizes[1].heads, sizes[0].dim, sizes[2].dim, options,
+        tuple(map(type, options)), softmax_scale, return_lse, check,
+    )  # fmt: skip
+    scale = call.softmax_scale(softmax_scale, sizes[0].dim)
+    _seen[key] = (kernel, scale, params.topk, params.query_block)
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    options: tuple[Any, ...],
+    softmax_scale: float | None,
+    q_start: Any,
+    k_len: Any,
+    layout: str,
+    return_lse: bool,
+    return_indices: bool,
+    check: bool,
+) -> tuple[Any, Any, Any]:
+    """As `ops.attention_arrays`, for tensors."""
+    _check_tensors(q, k=k, v=v)
+    q, k, v = _autocast(q, k, v)
+    if _is_plain(q, k, v):
+        simple = q_start is None and k_len is None
+        if simple:
+            done = _attention_direct(
+                q, k, v, options, softmax_scale, layout, return_lse, return_indices, check
+            )
+            if done is not None:
+                return done
+        result = ops.attention_arrays(
+            q, k, v, options, softmax_scale, q_start, k_len, layout,
+            return_lse, return_indices, check,
+        )  # fmt: skip
+        if simple:
+            _remember(q, k, v, options, softmax_scale, layout, return_lse, check)
+        return result
+    *numbers, summary_dtype, causal = options
+    if isinstance(summary_dtype, torch.dtype):
+        summary_dtype = _NAMES.get(summary_dtype, str(summary_dtype))
+    out, lse, indices = torch.ops.pisa.attention(
+        q, k, v, _positions("q_start", q_start, q), _positions("k_len", k_len, q),
+        *numbers, summary_dtype, boolean("causal", causal), softmax_scale, layout,
+        boolean("return_lse", return_lse), boolean("return_indices", return_indices),
+        boolean("check", check),
+    )  # fmt: skip
+    return out, lse, indices
+
+
+# -------------------------------------------------------------------------- block-sparse attention
+
+
+@torch.library.custom_op("pisa::block_sparse_attention", mutates_args=(), device_types="cpu")
+def block_sparse_op(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    indices: Tensor,
+    q_start: Tensor | None,
+    k_len: Tensor | None,
+    block_size: int,
+    query_block: int,
+    softmax_scale: float | None,
+    causal: bool,
+    layout: str,
+    return_lse: bool,
+    check: bool,
+) -> tuple[Tensor, Tensor]:
+    """(out, lse) of `pisa.block_sparse_attention`; an empty lse if it is not asked for."""
+    q, k, v = q.detach(), k.detach(), v.detach()
+    out, lse = ops.block_sparse_arrays(
+        q, k, v, indices, block_size, query_block, softmax_scale, causal, q_start, k_len,
+        layout, return_lse, check,
+    )  # fmt: skip
+    return out, q.new_empty(0, dtype=torch.float32) if lse is None else lse
+
+
+@block_sparse_op.register_fake
+def _block_sparse_fake(
+    q, k, v, indices, q_start, k_len, block_size, query_block, softmax_scale, causal, layout,
+    return_lse, check,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    heads, length = (2, 1) if layout == "bshd" else (1, 2)
+    lse = (q.shape[0], q.shape[heads], q.shape[length]) if return_lse else (0,)
+    return q.new_empty((*q.shape[:3], v.shape[3])), q.new_empty(lse, dtype=torch.float32)
+
+
+def _block_sparse_backward(ctx: Any, *gradients: Any) -> Any:
+    raise NotImplementedError(_UNBUILT.format("block_sparse_attention"))
+
+
+block_sparse_op.register_autograd(_block_sparse_backward, setup_context=_no_setup)
+
+
+def block_sparse_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    indices: Tensor,
+    block_size: int,
+    query_block: int,
+    softmax_scale: float | None,
+    causal: bool,
+    q_start: Any,
+    k_len: Any,
+    layout: str,
+    return_lse: bool,
+    check: bool,
+) -> tuple[Any, Any]:
+    """As `ops.block_sparse_arrays`, for tensors."""
+    _check_tensors(q, k=k, v=v, indices=indices)
+    q, k, v = _autocast(q, k, v)
+    if _is_plain(q, k, v):
+        return ops.block_sparse_arrays(
+            q, k, v, indices, block_size, query_block, softmax_scale, causal, q_start, k_len,
+            layout, return_lse, check,
+        )  # fmt: skip
+    out, lse = torch.ops.pisa.block_sparse_attention(
+        q, k, v, indices, _positions("q_start", q_start, q), _positions("k_len", k_len, q),
+        block_size, query_block, softmax_scale, boolean("causal", causal), layout,
+        return_lse, check,
+    )  # fmt: skip
+    return out, lse

@@ -1,0 +1,149 @@
+"""What a call would do, and why."""
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from . import _call as call
+from . import ops
+from ._kernels import compiled_kernel, explain_spec
+from ._library import library
+from ._params import Params
+from ._threads import get_num_threads
+
+_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How `attention` would serve a call.
+
+    backend: "cpu". cpu: LLVM's name of the processor. vector_bits: width of its registers.
+    threads: that would work. dense: whether dense_below applies. strategy: of the kernels.
+    tiles: for each function, its tile sizes (#pisa.lowering_config). dtype, summary_dtype: of the
+    inputs and of the pyramid. compiled: this process has the code already; from_cache: it came from
+    disk. intermediate_bytes: of the pyramid and the lists between the functions. scratch_bytes: the
+    peak of all scratch in a call that was measured, None before `explain(..., measure=True)`.
+    selected: blocks a query attends to at most, of `blocks`. reasons: one sentence a choice.
+    """
+
+    backend: str
+    cpu: str
+    vector_bits: int
+    threads: int
+    dense: bool
+    strategy: str
+    tiles: dict[str, dict[str, int]]
+    dtype: str
+    summary_dtype: str
+    compiled: bool
+    from_cache: bool
+    intermediate_bytes: int
+    scratch_bytes: int | None
+    blocks: int
+    selected: int
+    reasons: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        lines = [
+            f"backend       {self.backend}: {self.cpu}, {self.vector_bits}-bit vectors,"
+            f" {self.threads} threads",
+            f"strategy      {'dense' if self.dense else self.strategy}",
+            f"selects       {self.selected} of {self.blocks} blocks a query",
+            f"dtype         {self.dtype}, summaries {self.summary_dtype}",
+            f"code          {'compiled' if self.compiled else 'not compiled yet'}"
+            + (" (from the cache)" if self.from_cache else ""),
+            f"intermediates {self.intermediate_bytes} bytes",
+        ]
+        if self.scratch_bytes is not None:
+            lines.append(f"scratch       {self.scratch_bytes} bytes at the peak")
+        for name, tiles in self.tiles.items():
+            sizes = ", ".join(f"{key} {value}" for key, value in tiles.items())
+            lines.append(f"tiles         {name}: {sizes}")
+        lines += [f"- {reason}" for reason in self.reasons]
+        return "\n".join(lines)
+
+
+def explain(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    q_start: Any = None,
+    k_len: Any = None,
+    softmax_scale: float | None = None,
+    layout: str = "bshd",
+    return_lse: bool = False,
+    dense_below: int | None = None,
+    union_hint: float | None = None,
+    check: bool = False,
+    backend: str = "auto",
+    measure: bool = False,
+    **options: Any,
+) -> Explanation:
+    """How `attention` would serve the same call. Arguments are those of `attention`; nothing is
+    computed, but with `measure` one call is made, whose scratch is reported.
+
+    Raises as `attention` does.
+    """
+    call.check_backend(backend)
+    call.check_choice("layout", layout, call.LAYOUTS)
+    unknown = set(options) - set(ops.OPTION_NAMES)
+    if unknown:
+        raise TypeError(
+            f"expected arguments of attention, but got {', '.join(sorted(unknown))}; the parameters"
+            f" are {', '.join(ops.OPTION_NAMES)}"
+        )
+    sizes = [call.heads_of(name, a, layout) for name, a in (("q", q), ("k", k), ("v", v))]
+    defaults = Params()
+    values = tuple(options.get(name, getattr(defaults, name)) for name in ops.OPTION_NAMES)
+    params = ops.make_params_of(values)
+    flags = ops.forward_flags(params.causal, q_start, return_lse, check)
+    key = ops.forward_key(*sizes, params, flags)
+    found = explain_spec(key)
+    keys = sizes[1].length
+    dense = dense_below is not None and keys < dense_below
+    reasons = [
+        "backend: the tensors are in the CPU's memory"
+        if backend == "auto"
+        else f"backend: {backend!r} was asked for"
+    ]
+    if dense:
+        reasons.append(f"dense: Tk = {keys} is below dense_below = {dense_below}")
+    if union_hint is not None:
+        reasons.append("union_hint: not used on CPUs, which have one strategy")
+    reasons.append("tiles: from the width of the vector registers, the heads of a group and Q")
+
+    if measure and not dense:
+        ops.attention_arrays(
+            q, k, v, values, softmax_scale, q_start, k_len, layout, return_lse, False, check,
+            measure=True,
+        )  # fmt: skip
+    kernel = compiled_kernel(key)
+    summary = params.summary_dtype or sizes[0].dtype
+    outer = sizes[1].batch * sizes[1].heads
+    rows = library().pisaGetPyramidRows(keys, params.block_size, params.fanout)
+    leaves = -(-keys // params.block_size)
+    between = outer * rows * sizes[1].dim * _BYTES[summary]
+    if params.rerank is not None:
+        atoms = prod((outer, leaves, params.leaf_atoms, sizes[1].dim)) * _BYTES[summary]
+        between += atoms + outer * leaves * 4
+    between += outer * -(-sizes[0].length // params.query_block) * params.topk * 4
+    return Explanation(
+        backend=found["target"],
+        cpu=found["cpu"],
+        vector_bits=found["vector_bits"],
+        threads=get_num_threads(),
+        dense=dense,
+        strategy=found["strategy"],
+        tiles=found["tiles"],
+        dtype=sizes[0].dtype,
+        summary_dtype=summary,
+        compiled=kernel is not None,
+        from_cache=kernel is not None and kernel.from_cache,
+        intermediate_bytes=between,
+        scratch_bytes=kernel.scratch_seen or None if kernel else None,
+        blocks=leaves,
+        selected=leaves if dense else min(params.topk, leaves),
+        reasons=tuple(reasons),
+    )

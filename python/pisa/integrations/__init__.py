@@ -1,0 +1,1 @@
+"""PISA inside other libraries; each module imports the library that it is named after."""
