@@ -32,6 +32,15 @@ for tool in ("pisa-opt", "FileCheck", "not", "split-file"):
 
 config.substitutions.append(("%python", config.python_executable))
 config.substitutions.append(("%cc", config.pisa_c_compiler))
+library_dir = os.path.dirname(config.pisa_library)
+config.substitutions.append(
+    (
+        "%pisa_c_flags",
+        f"-I{config.pisa_src_root}/include -I{config.dlpack_include_dir} -L{library_dir}"
+        f" -lpisa -Wl,-rpath,{library_dir}",
+    )
+)
+config.substitutions.append(("%pisa_library", config.pisa_library))
 
 if config.host_arch.lower() in ("x86_64", "amd64"):
     config.available_features.add("x86")

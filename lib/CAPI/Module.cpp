@@ -202,7 +202,8 @@ static llvm::Expected<CpuArgument> getArgument(StringRef name, mlir::Type type,
                        Twine(i),
                    ErrorKind::InvalidValue);
   if (tensor->ndim > 0) {
-    if (result.sizes.back() > 1 && result.strides.back() != 1)
+    if (!llvm::is_contained(result.sizes, 0) && result.sizes.back() > 1 &&
+        result.strides.back() != 1)
       return wrong("stride " + Twine(result.strides.back()) +
                        " in its last dimension, which must be 1",
                    ErrorKind::InvalidValue);

@@ -124,7 +124,8 @@ CpuArgument ArgumentChecker::tensor(StringRef name, const DLTensor *tensor,
     std::swap(result.strides[1], result.strides[2]);
   }
 
-  bool empty = false;
+  // Of an array without elements no stride is used, and libraries put any there.
+  bool empty = llvm::is_contained(result.sizes, 0);
   for (int64_t i = 0; i < rank; ++i) {
     int64_t size = result.sizes[i];
     int64_t &bound = sizes[static_cast<size_t>(axes[i])];
@@ -140,9 +141,8 @@ CpuArgument ArgumentChecker::tensor(StringRef name, const DLTensor *tensor,
                ", but got " + Twine(size));
       return result;
     }
-    empty |= size == 0;
     // Two elements of an output in one place would be a race.
-    if (use == Use::Output && size > 1 && result.strides[i] == 0) {
+    if (!empty && use == Use::Output && size > 1 && result.strides[i] == 0) {
       fail(ErrorKind::InvalidValue,
            "expected '" + name + "' " + printOrder() +
                " to have an own place for each element, but its stride in " +
@@ -150,8 +150,7 @@ CpuArgument ArgumentChecker::tensor(StringRef name, const DLTensor *tensor,
       return result;
     }
   }
-  // Where there is one element no stride is used, and frameworks put any there.
-  if (result.sizes[rank - 1] > 1 && result.strides[rank - 1] != 1) {
+  if (!empty && result.sizes[rank - 1] > 1 && result.strides[rank - 1] != 1) {
     fail(ErrorKind::InvalidValue,
          "expected '" + name + "' " + printOrder() +
              " to have stride 1 in its last dimension, but got " +

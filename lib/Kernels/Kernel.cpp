@@ -61,7 +61,7 @@ static llvm::Error checkSpec(const KernelSpec &spec) {
                      "multiple of the number of kv heads Hkv, but got " +
                          llvm::Twine(spec.heads) + " and " +
                          llvm::Twine(spec.kvHeads));
-  if ((spec.functions & AttentionFunction) && spec.listWidth < 1)
+  if (spec.functions == AttentionFunction && spec.listWidth < 1)
     return makeError(ErrorKind::InvalidValue,
                      "expected lists of at least 1 entry, but got " +
                          llvm::Twine(spec.listWidth));

@@ -145,9 +145,10 @@ def fill(name: str, array: Any, target: DLTensor) -> object:
     Raises TypeError for an object that is no array, ValueError for one without a view.
     """
     kind = type(array)
-    if kind not in _exchanges:
-        _exchanges[kind] = _find_exchange(kind)
-    exchange = _exchanges[kind]
+    try:
+        exchange = _exchanges[kind]
+    except KeyError:
+        exchange = _exchanges[kind] = _find_exchange(kind)
     if exchange is not None:
         try:
             exchange(array, ctypes.addressof(target))

@@ -42,26 +42,60 @@ class Kernel:
     def __call__(
         self, arrays: dict[str, Any], scale: float, heads_inside: bool, measure: bool = False
     ) -> None:
-        """Runs on arrays by the names of PisaTensors; those absent or None are not there.
+        """Runs on arrays by the names of PisaTensors.
 
         `measure` keeps the scratch of the call in `scratch_seen`.
         """
-        views = (DLTensor * len(arrays))()
-        address = ctypes.addressof(views)
-        tensors = Tensors(_TENSORS_SIZE)
-        alive = []
-        for i, (name, array) in enumerate(arrays.items()):
-            alive.append(fill(name, array, views[i]))
-            setattr(tensors, name, address + i * SIZE)
+        self.run(tuple(arrays), tuple(arrays.values()), scale, heads_inside, measure)
+
+    def run(
+        self,
+        names: tuple[str, ...],
+        arrays: tuple[Any, ...],
+        scale: float,
+        heads_inside: bool,
+        measure: bool = False,
+    ) -> None:
+        """The same with names and arrays apart."""
+        free = _free_frames.get(names)
+        if free is None:
+            free = _free_frames.setdefault(names, [])
+        try:
+            frame = free.pop()
+        except IndexError:
+            frame = Frame(names)
+        tensors = frame.tensors
         tensors.heads_inside = heads_inside
         tensors.softmax_scale = scale
+        alive = list(map(fill, names, arrays, frame.views))
         info = RunInfo(ctypes.sizeof(RunInfo)) if measure else None
         where = ctypes.addressof(info) if info else None
-        status = self._run(self._handle, ctypes.addressof(tensors), None, where)
+        status = self._run(self._handle, frame.address, None, where)
+        del alive
+        free.append(frame)
         if status:
             check(status)
         if info:
             self.scratch_seen = max(self.scratch_seen, info.scratch_bytes)
+
+
+class Frame:
+    """The structs of one call, made once and used again: most of their fields stay."""
+
+    __slots__ = ("address", "store", "tensors", "views")
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.store = (DLTensor * len(names))()
+        self.views = [self.store[i] for i in range(len(names))]
+        self.tensors = Tensors(_TENSORS_SIZE)
+        for i, name in enumerate(names):
+            setattr(self.tensors, name, ctypes.addressof(self.store) + i * SIZE)
+        self.address = ctypes.addressof(self.tensors)
+
+
+# Frames that no call is using, by their tensors. Appending and popping are atomic; a frame lost to
+# an exception is only made again.
+_free_frames: dict[tuple[str, ...], list[Frame]] = {}
 
 
 def make_spec(key: Key) -> KernelSpec:

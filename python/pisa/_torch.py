@@ -2,6 +2,7 @@
 know. An eager call without any of those goes to the kernel directly: the dispatcher's path costs
 more than the rest of a call."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ def _plain_functions() -> tuple[Any, ...] | None:
             torch._C._len_torch_function_stack,
             torch._C._functorch.peek_interpreter_stack,
             torch.jit.is_tracing,
+            torch._C._is_any_autocast_enabled,
         )
         for function in found:
             function()
@@ -41,18 +43,19 @@ def _plain_functions() -> tuple[Any, ...] | None:
 _LISTENERS = _plain_functions()
 
 
-def _is_plain(*tensors: Tensor) -> bool:
-    """Whether a call on these tensors is an ordinary eager one: nothing traces it, transforms it,
-    or wants its gradient."""
-    if _LISTENERS is None or torch.compiler.is_compiling():
+def _is_plain(q: Any, k: Any, v: Any) -> bool:
+    """Whether a call on these is an ordinary eager one on the CPU: nothing traces it, transforms
+    it, casts it, or wants its gradient."""
+    if torch.compiler.is_compiling() or _LISTENERS is None:
         return False
-    for tensor in tensors:
-        if type(tensor) is not Tensor or tensor.device.type != "cpu":
-            return False
-    dispatch, function, functorch, tracing = _LISTENERS
-    if dispatch() or function() or functorch() is not None or tracing():
+    if type(q) is not Tensor or type(k) is not Tensor or type(v) is not Tensor:
         return False
-    return not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors))
+    dispatch, function, functorch, tracing, autocast = _LISTENERS
+    if dispatch() or function() or functorch() is not None or tracing() or autocast():
+        return False
+    if (q.requires_grad or k.requires_grad or v.requires_grad) and torch.is_grad_enabled():
+        return False
+    return q.is_cpu and k.is_cpu and v.is_cpu
 
 
 def _check_tensors(q: Tensor, **others: Any) -> None:
@@ -177,74 +180,82 @@ def _attention_backward(ctx: Any, *gradients: Any) -> Any:
 
 attention_op.register_autograd(_attention_backward, setup_context=_no_setup)
 
-# What the kernel of a plain call depends on, as the caller gave it, so that the parameters of a
-# repeated call are not checked again.
-_seen: dict[Any, tuple[Kernel, float, int, int]] = {}
+@dataclass(slots=True)
+class _Plan:
+    """What a repeated call needs: its kernel, and the shapes of what it allocates."""
+
+    kernel: Kernel
+    scale: float
+    inside: bool
+    out: tuple[int, ...]
+    lse: tuple[int, ...] | None
+    indices: tuple[int, ...] | None
 
 
-def _attention_direct(
+# Calls that were made, by all that they depend on but the numbers in the tensors. Bounded, because
+# every length is an entry of its own.
+_plans: dict[Any, _Plan] = {}
+_MOST_PLANS = 4096
+
+
+def attention_again(q: Tensor, k: Tensor, v: Tensor, arguments: tuple[Any, ...]) -> Any:
+    """The result of a call whose like was made before; None if there was none, or if something
+    listens to it. This is the way of nearly all calls, hence short."""
+    if not _is_plain(q, k, v):
+        return None
+    try:
+        plan = _plans.get((q.dtype, q.shape, k.shape, v.shape, arguments))
+    except TypeError:  # an argument that cannot be a key is none that was right before
+        return None
+    if plan is None:
+        return None
+    out = torch.empty(plan.out, dtype=q.dtype)
+    if plan.lse is None and plan.indices is None:
+        plan.kernel.run(("q", "k", "v", "out"), (q, k, v, out), plan.scale, plan.inside)
+        return out
+    names: tuple[str, ...] = ("q", "k", "v", "out")
+    results: tuple[Tensor, ...] = (out,)
+    if plan.lse is not None:
+        names += ("lse",)
+        results += (torch.empty(plan.lse, dtype=torch.float32),)
+    if plan.indices is not None:
+        names += ("indices",)
+        results += (torch.empty(plan.indices, dtype=torch.int32),)
+    plan.kernel.run(names, (q, k, v, *results), plan.scale, plan.inside)
+    return results
+
+
+def remember_attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
     options: tuple[Any, ...],
+    arguments: tuple[Any, ...],
     softmax_scale: float | None,
     layout: str,
-    return_lse: bool,
-    return_indices: bool,
     check: bool,
-) -> tuple[Any, Any, Any] | None:
-    """A plain call without lengths; None if its kind was not seen yet."""
-    q_shape, k_shape, v_shape = q.shape, k.shape, v.shape
-    inside = layout == "bshd"
-    head = 2 if inside else 1
-    if len(q_shape) != 4 or len(k_shape) != 4 or len(v_shape) != 4:
-        return None
-    # The types too: 16 and 16.0 and True are equal keys, but not equal arguments.
-    key = (
-        q.dtype, q_shape[head], k_shape[head], q_shape[3], v_shape[3], options,
-        tuple(map(type, options)), softmax_scale, return_lse, check,
-    )  # fmt: skip
-    seen = _seen.get(key)
-    if seen is None:
-        return None
-    kernel, scale, topk, query_block = seen
-    # As the rest of the library's checks, that of dtypes is the kernel's.
-    out = torch.empty((*q_shape[:3], v_shape[3]), dtype=q.dtype)
-    arrays = {"q": q, "k": k, "v": v, "out": out}
-    lse = indices = None
-    length = q_shape[1 if inside else 2]
-    if return_lse:
-        lse = arrays["lse"] = torch.empty(
-            (q_shape[0], q_shape[head], length), dtype=torch.float32
-        )
-    if return_indices:
-        shape = (q_shape[0], k_shape[head], _blocks(length, query_block), topk)
-        indices = arrays["indices"] = torch.empty(shape, dtype=torch.int32)
-    kernel(arrays, scale, inside)
-    return out, lse, indices
-
-
-def _remember(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    options: tuple[Any, ...],
-    softmax_scale: float | None,
-    layout: str,
-    return_lse: bool,
-    check: bool,
+    results: tuple[Any, Any, Any],
 ) -> None:
-    """Puts the kernel of a plain call that has just been made among those seen."""
+    """Makes `attention_again` know a call without lengths that has just succeeded."""
+    if not _is_plain(q, k, v):
+        return
     sizes = [call.heads_of(name, t, layout) for name, t in (("q", q), ("k", k), ("v", v))]
     params = ops.make_params_of(options)
-    flags = ops.forward_flags(params.causal, None, return_lse, check)
-    kernel = get_kernel(ops.forward_key(*sizes, params, flags))
-    key = (
-        q.dtype, sizes[0].heads, sizes[1].heads, sizes[0].dim, sizes[2].dim, options,
-        tuple(map(type, options)), softmax_scale, return_lse, check,
-    )  # fmt: skip
-    scale = call.softmax_scale(softmax_scale, sizes[0].dim)
-    _seen[key] = (kernel, scale, params.topk, params.query_block)
+    out, lse, indices = results
+    flags = ops.forward_flags(params.causal, None, lse is not None, check)
+    if len(_plans) >= _MOST_PLANS:
+        _plans.clear()
+    _plans[(q.dtype, q.shape, k.shape, v.shape, arguments)] = _Plan(
+        get_kernel(ops.forward_key(*sizes, params, flags)),
+        call.softmax_scale(softmax_scale, sizes[0].dim),
+        layout == "bshd",
+        tuple(out.shape),
+        None if lse is None else tuple(lse.shape),
+        None if indices is None else tuple(indices.shape),
+    )
+
+
+ops.set_shortcut(Tensor, attention_again, remember_attention)
 
 
 def attention(
@@ -264,20 +275,10 @@ def attention(
     _check_tensors(q, k=k, v=v)
     q, k, v = _autocast(q, k, v)
     if _is_plain(q, k, v):
-        simple = q_start is None and k_len is None
-        if simple:
-            done = _attention_direct(
-                q, k, v, options, softmax_scale, layout, return_lse, return_indices, check
-            )
-            if done is not None:
-                return done
-        result = ops.attention_arrays(
+        return ops.attention_arrays(
             q, k, v, options, softmax_scale, q_start, k_len, layout,
             return_lse, return_indices, check,
         )  # fmt: skip
-        if simple:
-            _remember(q, k, v, options, softmax_scale, layout, return_lse, check)
-        return result
     *numbers, summary_dtype, causal = options
     if isinstance(summary_dtype, torch.dtype):
         summary_dtype = _NAMES.get(summary_dtype, str(summary_dtype))

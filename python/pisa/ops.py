@@ -4,6 +4,7 @@ last dimension, which must be contiguous; nothing is copied. Calls may come from
 and release the GIL.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +103,20 @@ def attention(
     built yet and raises NotImplementedError. Semantics: docs/Spec.md, sections 1 to 3 (after arXiv
     2609.31093).
     """
+    options = (
+        topk, block_size, beam, rerank, leaf_atoms, fanout,
+        query_block, sink_blocks, local_blocks, summary_dtype, causal,
+    )  # fmt: skip
+    arguments = (
+        options, softmax_scale, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, layout,
+        return_lse, return_indices, deterministic, dense_below, union_hint, check, backend,
+    )  # fmt: skip
+    simple = q_start is None and k_len is None
+    shortcut = _shortcuts.get(type(q)) if simple else None
+    if shortcut is not None:
+        done = shortcut[0](q, k, v, arguments)
+        if done is not None:
+            return done
     call.check_backend(backend)
     call.check_choice("layout", layout, call.LAYOUTS)
     for name, packed in (
@@ -116,10 +131,6 @@ def attention(
         boolean("deterministic", deterministic)
     if union_hint is not None and not float(union_hint) >= 1:
         raise ValueError(f"expected union_hint to be at least 1 or None, but got {union_hint}")
-    options = (
-        topk, block_size, beam, rerank, leaf_atoms, fanout,
-        query_block, sink_blocks, local_blocks, summary_dtype, causal,
-    )  # fmt: skip
     if dense_below is not None:
         length = k.shape[1 if layout == "bshd" else 2] if hasattr(k, "shape") else 0
         if length < integer("dense_below", dense_below):
@@ -136,12 +147,27 @@ def attention(
         from ._torch import attention as forward
     else:
         forward = attention_arrays
-    out, lse, indices = forward(
+    results = forward(
         q, k, v, options, softmax_scale, q_start, k_len, layout, return_lse, return_indices, check
     )
+    if simple and dense_below is None and type(q) in _shortcuts:
+        _shortcuts[type(q)][1](
+            q, k, v, options, arguments, softmax_scale, layout, check, results
+        )
+    out, lse, indices = results
     if not return_lse and not return_indices:
         return out
     return (out, *([lse] if return_lse else []), *([indices] if return_indices else []))
+
+
+# For types of arrays that have a shorter way for a repeated call: that way, which gives None where
+# it does not serve, and what makes it know a call.
+_shortcuts: dict[type, tuple[Callable[..., Any], Callable[..., None]]] = {}
+
+
+def set_shortcut(kind: type, again: Callable[..., Any], remember: Callable[..., None]) -> None:
+    """Makes `attention` take a shorter way for repeated calls on arrays of this very type."""
+    _shortcuts[kind] = (again, remember)
 
 
 OPTION_NAMES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -63,7 +63,7 @@ def build_tokeniser(vocabulary: list[str], merges: list[str]) -> Tokenizer:
     """The byte-level BPE of `pisa.evaluation.text.tokenise`: each digit is a token of its own."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-    pairs = [tuple(merge.split(" ")) for merge in merges]
+    pairs = [(left, right) for left, right in (merge.split(" ") for merge in merges)]
     tokeniser = Tokenizer(models.BPE({word: i for i, word in enumerate(vocabulary)}, pairs))
     tokeniser.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -89,21 +89,21 @@ def build_network(model: Model) -> LlamaForCausalLM:
     # A head of its own, or the embedding's weights again.
     tied = weights["output.weight"] is weights["token_embd.weight"]
     vocabulary, embedding = weights["token_embd.weight"].shape
-    network = LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=vocabulary,
-            hidden_size=embedding,
-            intermediate_size=len(weights["blk.0.ffn_up.weight"]),
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.heads,
-            num_key_value_heads=config.kv_heads,
-            head_dim=config.head_dim,
-            max_position_embeddings=config.context,
-            rms_norm_eps=config.epsilon,
-            rope_theta=config.rope_base,
-            tie_word_embeddings=tied,
-        )
-    ).float()
+    # By version, transformers knows the last of these under this name or makes it of this one.
+    sizes: dict[str, Any] = {
+        "vocab_size": vocabulary,
+        "hidden_size": embedding,
+        "intermediate_size": len(weights["blk.0.ffn_up.weight"]),
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "num_key_value_heads": config.kv_heads,
+        "head_dim": config.head_dim,
+        "max_position_embeddings": config.context,
+        "rms_norm_eps": config.epsilon,
+        "tie_word_embeddings": tied,
+        "rope_theta": config.rope_base,
+    }
+    network = LlamaForCausalLM(LlamaConfig(**sizes)).float()
     expected = config.rope_base ** (-2 / config.head_dim)
     found = float(network.model.rotary_emb.inv_freq[1])
     if abs(found - expected) > 1e-5 * expected:
@@ -124,7 +124,9 @@ def build_network(model: Model) -> LlamaForCausalLM:
                     weight, config.heads if stored == "attn_q" else config.kv_heads
                 )
             state[f"model.layers.{layer}.{name}.weight"] = weight
-    network.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
+    # What was not quantised is mapped from the file and read-only, which torch does not like.
+    tensors = {name: torch.from_numpy(np.require(a, requirements="W")) for name, a in state.items()}
+    network.load_state_dict(tensors)
     return network.eval()
 
 
@@ -162,7 +164,8 @@ def save(model: LanguageModel, folder: Path, dtype: torch.dtype) -> None:
         np.save(folder / TEXT_FILE, model.text.astype(np.int32))
         model.tokeniser.save(str(folder / TOKENISER_FILE))
         (folder / FACTS_FILE).write_text(json.dumps({"name": model.name}) + "\n")
-        model.network.to(dtype).save_pretrained(folder)
+        network: Any = model.network
+        network.to(dtype).save_pretrained(folder)
     except OSError as error:
         raise ArgumentError(f"--save={folder}: cannot be written: {error.strerror}") from error
 

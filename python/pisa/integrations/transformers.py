@@ -196,11 +196,11 @@ def pisa_mask(
 
 @dataclass(frozen=True)
 class Request:
-    """A checked call. q_start (None if not causal) and k_len: int or [B] int32, as `pisa.attention`
-    takes them; k_len None: all keys."""
+    """A checked call. q_start and k_len: [B] int32, or None as in `pisa.attention`: all keys, and
+    the last query at the last key."""
 
     causal: bool
-    q_start: int | torch.Tensor | None
+    q_start: torch.Tensor | None
     k_len: torch.Tensor | None
     scale: float | None
 
@@ -221,9 +221,8 @@ def _check_positions(position_ids: torch.Tensor, request: Request) -> None:
     jumps = position_ids.diff(dim=1) != 1
     if request.k_len is not None and request.q_start is not None:
         # The positions of padding mean nothing.
-        start = torch.as_tensor(request.q_start, device=jumps.device).reshape(-1, 1)
-        place = start + torch.arange(1, position_ids.shape[1], device=jumps.device)
-        jumps = jumps & (place < request.k_len.reshape(-1, 1))
+        place = torch.arange(1, position_ids.shape[1], device=jumps.device)
+        jumps = jumps & (request.q_start[:, None] + place < request.k_len[:, None])
     if jumps.any():
         row, column = jumps.nonzero()[0].tolist()
         raise NotImplementedError(
@@ -236,7 +235,6 @@ def _check_positions(position_ids: torch.Tensor, request: Request) -> None:
 def read_call(
     module: torch.nn.Module,
     query: torch.Tensor,
-    key: torch.Tensor,
     attention_mask: torch.Tensor | None,
     scaling: float | None,
     dropout: float,
@@ -246,8 +244,7 @@ def read_call(
     """Checks what a model asks of an attention function; NotImplementedError for what PISA cannot
     do.
 
-    query [B, Hq, Tq, D], key [B, Hkv, Tk, D]; attention_mask from `pisa_mask`; `extra` are the
-    keywords that are left.
+    query [B, Hq, Tq, D]; attention_mask from `pisa_mask`; `extra` are the keywords that are left.
     """
     if dropout != 0:
         raise NotImplementedError(f"dropout={dropout}: not supported by PISA, only 0")
@@ -260,10 +257,9 @@ def read_call(
             raise NotImplementedError(f"{name}={shown}: not supported by PISA, only None")
     if is_causal is None:
         is_causal = getattr(module, "is_causal", True)
-    batch, queries, keys = query.shape[0], query.shape[2], key.shape[2]
+    batch, queries = query.shape[0], query.shape[2]
     if attention_mask is None:
-        q_start = keys - queries if is_causal else None
-        request = Request(bool(is_causal), q_start, None, scaling)
+        request = Request(bool(is_causal), None, None, scaling)
     elif (
         isinstance(attention_mask, torch.Tensor)
         and attention_mask.dtype == torch.int32
@@ -305,8 +301,7 @@ def dense_step(
     if request.k_len is not None:
         end = request.k_len
         if request.q_start is not None:
-            start = torch.as_tensor(request.q_start, device=end.device)
-            end = torch.minimum(end, start + 1)
+            end = torch.minimum(end, request.q_start + 1)
         visible = torch.arange(key.shape[2], device=key.device) < end[:, None, None, None]
     grouped = query.shape[1] != key.shape[1]
     return scaled_dot_product_attention(
@@ -330,7 +325,7 @@ def attention_function(registered: Mapping[str, Any]) -> Callable[..., tuple[tor
         **extra: Any,
     ) -> tuple[torch.Tensor, None]:
         """query [B, Hq, Tq, D], key [B, Hkv, Tk, D], value [B, Hkv, Tk, Dv] -> [B, Tq, Hq, Dv]."""
-        request = read_call(module, query, key, attention_mask, scaling, dropout, is_causal, extra)
+        request = read_call(module, query, attention_mask, scaling, dropout, is_causal, extra)
         chosen = resolve_parameters(module, registered)
         if query.shape[2] == 1:
             out = dense_step(query, key, value, request)

@@ -1,0 +1,37 @@
+"""What explain says is what happens."""
+
+import numpy as np
+import pytest
+
+import pisa
+
+Q, K = np.zeros((1, 1000, 8, 64), np.float32), np.zeros((1, 1000, 2, 64), np.float32)
+
+
+def test_choices():
+    found = pisa.explain(Q, K, K, topk=4, query_block=1)
+    assert found.backend == "cpu" and found.vector_bits in (128, 256, 512)
+    assert found.dtype == found.summary_dtype == "f32"
+    assert (found.selected, found.blocks, found.dense) == (4, 16, False)
+    assert set(found.tiles) == {"build_pyramid", "route", "attention"}
+    # 16 + 8 + 4 + 2 + 1 nodes, 2 heads of 64 floats; 1000 lists of 4 a head
+    assert found.intermediate_bytes == 31 * 2 * 64 * 4 + 1000 * 2 * 4 * 4
+    assert "query tiles" in str(found) and found.reasons
+
+
+def test_measured_scratch():
+    found = pisa.explain(Q, K, K, topk=5, measure=True)
+    assert found.compiled and found.scratch_bytes >= found.intermediate_bytes
+
+
+def test_dense():
+    found = pisa.explain(Q, K, K, dense_below=1001)
+    assert found.dense and "dense_below = 1001" in str(found)
+    assert not pisa.explain(Q, K, K, dense_below=1000).dense
+
+
+def test_refusals_are_those_of_attention():
+    with pytest.raises(ValueError, match="'topk'"):
+        pisa.explain(Q, K, K, topk=1)
+    with pytest.raises(NotImplementedError, match="cuda"):
+        pisa.explain(Q, K, K, backend="cuda")
