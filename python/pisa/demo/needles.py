@@ -11,15 +11,7 @@ from .language_model import LanguageModel
 NAMES = ("ALPHA", "BRAVO", "COBALT", "DELTA", "EMBER", "FALCON", "GARNET", "HAZEL", "INDIGO")
 DIGITS = 5
 
-# Before the questions one for practice, which shows their form and does not count.
-PRACTICE = """
-
-
-_MAGIC_ZEBRA_NUMBER = 31079
-
-# The constants of the module:
-assert _MAGIC_ZEBRA_NUMBER == 31079
-"""
+QUESTION = "\n\n\n# The constants at the top of the module:\n"
 
 
 @dataclass(frozen=True)
@@ -51,7 +43,7 @@ def build_haystack(
     a line without indentation, the one nearest to its depth.
     """
     numbers = [str(rng.integers(10 ** (DIGITS - 1), 10**DIGITS)) for _ in depths]
-    end, places = PRACTICE, {}
+    end, places = QUESTION, {}
     for i in rng.permutation(len(depths)):
         end += f"assert _MAGIC_{NAMES[i]}_NUMBER == "
         # Digits are tokens of their own, so that no token spans this place.
