@@ -37,9 +37,13 @@ config.substitutions.append(
     (
         "%pisa_c_flags",
         f"-I{config.pisa_src_root}/include -I{config.dlpack_include_dir} -L{library_dir}"
-        f" -lpisa -Wl,-rpath,{library_dir}",
+        f" -lpisa -Wl,-rpath,{library_dir}"
+        # A program that loads a sanitized library brings the sanitizers' runtime.
+        + (" -fsanitize=address,undefined -fno-sanitize=vptr" if config.pisa_sanitize else "")
     )
 )
+if config.pisa_sanitize:  # as cmake/SanitizerOptions.cpp, for the programs that tests compile
+    config.environment.setdefault("ASAN_OPTIONS", "allow_user_poisoning=0")
 config.substitutions.append(("%pisa_library", config.pisa_library))
 
 if config.host_arch.lower() in ("x86_64", "amd64"):

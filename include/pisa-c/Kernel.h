@@ -49,10 +49,10 @@ enum {
  * those of #pisa.params. pisaKernelSpecInit sets the defaults. */
 typedef struct PisaKernelSpec {
   size_t struct_size;
-  PisaFunction function;
+  int32_t function;        /* PisaFunction */
   uint32_t flags;
-  PisaDType dtype;         /* of q, k, v and out; no default */
-  PisaDType summary_dtype; /* default: dtype */
+  int32_t dtype;           /* PisaDType of q, k, v and out; no default */
+  int32_t summary_dtype;   /* PisaDType; default: dtype */
   int64_t heads;           /* Hq; no default */
   int64_t kv_heads;        /* Hkv; no default */
   int64_t head_dim;        /* D; no default */

@@ -51,7 +51,7 @@ typedef enum PisaValueKind {
 } PisaValueKind;
 
 typedef struct PisaValue {
-  PisaValueKind kind;
+  int32_t kind; /* PisaValueKind */
   union {
     const DLTensor *tensor;
     float f32;

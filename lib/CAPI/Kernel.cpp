@@ -24,7 +24,7 @@ static std::optional<int64_t> optional(int64_t value) {
 }
 
 static llvm::Expected<std::optional<ElementType>>
-getElementType(const char *name, PisaDType dtype) {
+getElementType(const char *name, int32_t dtype) {
   switch (dtype) {
   case PISA_DTYPE_DEFAULT:
     return std::nullopt;
@@ -38,7 +38,7 @@ getElementType(const char *name, PisaDType dtype) {
   return makeError(ErrorKind::InvalidType,
                    llvm::Twine("expected ") + name +
                        " to be f32 (1), f16 (2) or bf16 (3), but got " +
-                       llvm::Twine(static_cast<int>(dtype)));
+                       llvm::Twine(dtype));
 }
 
 static llvm::Expected<KernelSpec> getSpec(const PisaKernelSpec *given) {

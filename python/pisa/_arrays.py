@@ -40,7 +40,7 @@ _exchanges: dict[type, Callable[[object, int], int] | None] = {}
 
 
 def dtype_name(argument: str, dtype: object) -> str:
-    """"f32", "f16" or "bf16" for a framework's dtype or its name; TypeError for any other."""
+    """ "f32", "f16" or "bf16" for a framework's dtype or its name; TypeError for any other."""
     text = str(dtype).rsplit(".", 1)[-1] if not isinstance(dtype, type) else dtype.__name__
     if text not in _ALIASES:
         raise TypeError(

@@ -38,9 +38,7 @@ def heads_of(name: str, array: Any, layout: str) -> Heads:
             f"expected {name} to be in the CPU's memory, but got DLPack device {device}"
         )
     if dtype not in DTYPES:
-        raise TypeError(
-            f"expected {name} to be of float32, float16 or bfloat16, but got {dtype}"
-        )
+        raise TypeError(f"expected {name} to be of float32, float16 or bfloat16, but got {dtype}")
     if len(shape) != 4:
         order = "[B, T, H, D]" if layout == "bshd" else "[B, H, T, D]"
         raise ValueError(f"expected {name} to be {order}, but got shape {list(shape)}")
@@ -63,7 +61,7 @@ def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
 
 
 def check_backend(backend: str) -> None:
-    """"auto" and "cpu" pass: arrays are known to be in the CPU's memory where they are used."""
+    """ "auto" and "cpu" pass: arrays are known to be in the CPU's memory where they are used."""
     check_choice("backend", backend, BACKENDS)
     if backend == "cuda":
         raise NotImplementedError("backend='cuda': the CUDA kernels are not built yet")

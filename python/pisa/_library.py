@@ -3,7 +3,7 @@
 import ctypes
 import os
 from ctypes import POINTER, c_char_p, c_float, c_int32, c_int64, c_size_t, c_uint32, c_void_p
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 FILE = "libpisa.so"
@@ -170,7 +170,7 @@ def find_library() -> Path:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def library() -> ctypes.CDLL:
     """The loaded library; its functions release the GIL. Raises RuntimeError if it cannot be
     loaded or is of another version than this package."""

@@ -40,7 +40,7 @@ def integer(name: str, value: object, optional: bool = False) -> int:
         raise TypeError(f"expected {name} to be {kind}, but got {value!r}")
     number = int(value)
     # -1 stands for absence on the way to the compiler, whose ranges all begin at 0 or above.
-    if optional and number < 0 or abs(number) >= 1 << 62:
+    if (optional and number < 0) or abs(number) >= 1 << 62:
         raise ValueError(f"expected {name} to be in its range (docs/Spec.md), but got {number}")
     return number
 

@@ -154,11 +154,11 @@ def attention_op(
 
 
 @attention_op.register_fake
-def _attention_fake(
+def _attention_fake(  # type: ignore[no-untyped-def]
     q, k, v, q_start, k_len, topk, block_size, beam, rerank, leaf_atoms, fanout, query_block,
     sink_blocks, local_blocks, summary_dtype, causal, softmax_scale, layout, return_lse,
     return_indices, check,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     heads, length = (2, 1) if layout == "bshd" else (1, 2)
     lse = (q.shape[0], q.shape[heads], q.shape[length]) if return_lse else (0,)
     blocks = _blocks(q.shape[length], query_block)
@@ -179,6 +179,7 @@ def _attention_backward(ctx: Any, *gradients: Any) -> Any:
 
 
 attention_op.register_autograd(_attention_backward, setup_context=_no_setup)
+
 
 @dataclass(slots=True)
 class _Plan:
@@ -239,15 +240,17 @@ def remember_attention(
     """Makes `attention_again` know a call without lengths that has just succeeded."""
     if not _is_plain(q, k, v):
         return
-    sizes = [call.heads_of(name, t, layout) for name, t in (("q", q), ("k", k), ("v", v))]
+    q_sizes = call.heads_of("q", q, layout)
+    k_sizes = call.heads_of("k", k, layout)
+    v_sizes = call.heads_of("v", v, layout)
     params = ops.make_params_of(options)
     out, lse, indices = results
     flags = ops.forward_flags(params.causal, None, lse is not None, check)
     if len(_plans) >= _MOST_PLANS:
         _plans.clear()
     _plans[(q.dtype, q.shape, k.shape, v.shape, arguments)] = _Plan(
-        get_kernel(ops.forward_key(*sizes, params, flags)),
-        call.softmax_scale(softmax_scale, sizes[0].dim),
+        get_kernel(ops.forward_key(q_sizes, k_sizes, v_sizes, params, flags)),
+        call.softmax_scale(softmax_scale, q_sizes.dim),
         layout == "bshd",
         tuple(out.shape),
         None if lse is None else tuple(lse.shape),
@@ -320,10 +323,10 @@ def block_sparse_op(
 
 
 @block_sparse_op.register_fake
-def _block_sparse_fake(
+def _block_sparse_fake(  # type: ignore[no-untyped-def]
     q, k, v, indices, q_start, k_len, block_size, query_block, softmax_scale, causal, layout,
     return_lse, check,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     heads, length = (2, 1) if layout == "bshd" else (1, 2)
     lse = (q.shape[0], q.shape[heads], q.shape[length]) if return_lse else (0,)
     return q.new_empty((*q.shape[:3], v.shape[3])), q.new_empty(lse, dtype=torch.float32)

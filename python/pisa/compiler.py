@@ -23,7 +23,7 @@ class Module:
     """
 
     def __init__(self, handle: int, named: bool) -> None:
-        self._handle = handle
+        self._handle: int | None = handle
         self._levels = LEVELS if named else ()
         text = c.library().pisaModuleDescribe(handle)
         self._functions = {f["name"]: f for f in json.loads(text)}
@@ -61,9 +61,7 @@ class Module:
         """A relocatable ELF object of the module, for this kind of CPU."""
         data, length = ctypes.c_void_p(), ctypes.c_size_t()
         c.check(
-            c.library().pisaModuleGetObject(
-                self._handle, ctypes.byref(data), ctypes.byref(length)
-            )
+            c.library().pisaModuleGetObject(self._handle, ctypes.byref(data), ctypes.byref(length))
         )
         return ctypes.string_at(data.value or 0, length.value)
 
@@ -115,9 +113,7 @@ class Module:
                     setattr(value.value, kind, number)
             except (TypeError, ValueError) as error:
                 raise TypeError(f"expected {where} to be {kind}, but got {argument!r}") from error
-        c.check(
-            c.library().pisaModuleCall(self._handle, name.encode(), values, len(values), None)
-        )
+        c.check(c.library().pisaModuleCall(self._handle, name.encode(), values, len(values), None))
         outputs = tuple(arguments[i] for i in results)
         return outputs[0] if len(outputs) == 1 else outputs
 

@@ -94,14 +94,16 @@ def explain(
             f"expected arguments of attention, but got {', '.join(sorted(unknown))}; the parameters"
             f" are {', '.join(ops.OPTION_NAMES)}"
         )
-    sizes = [call.heads_of(name, a, layout) for name, a in (("q", q), ("k", k), ("v", v))]
+    q_sizes = call.heads_of("q", q, layout)
+    k_sizes = call.heads_of("k", k, layout)
+    v_sizes = call.heads_of("v", v, layout)
     defaults = Params()
     values = tuple(options.get(name, getattr(defaults, name)) for name in ops.OPTION_NAMES)
     params = ops.make_params_of(values)
     flags = ops.forward_flags(params.causal, q_start, return_lse, check)
-    key = ops.forward_key(*sizes, params, flags)
+    key = ops.forward_key(q_sizes, k_sizes, v_sizes, params, flags)
     found = explain_spec(key)
-    keys = sizes[1].length
+    keys = k_sizes.length
     dense = dense_below is not None and keys < dense_below
     reasons = [
         "backend: the tensors are in the CPU's memory"
@@ -120,15 +122,15 @@ def explain(
             measure=True,
         )  # fmt: skip
     kernel = compiled_kernel(key)
-    summary = params.summary_dtype or sizes[0].dtype
-    outer = sizes[1].batch * sizes[1].heads
+    summary = params.summary_dtype or q_sizes.dtype
+    outer = k_sizes.batch * k_sizes.heads
     rows = library().pisaGetPyramidRows(keys, params.block_size, params.fanout)
     leaves = -(-keys // params.block_size)
-    between = outer * rows * sizes[1].dim * _BYTES[summary]
+    between = outer * rows * k_sizes.dim * _BYTES[summary]
     if params.rerank is not None:
-        atoms = prod((outer, leaves, params.leaf_atoms, sizes[1].dim)) * _BYTES[summary]
+        atoms = prod((outer, leaves, params.leaf_atoms, k_sizes.dim)) * _BYTES[summary]
         between += atoms + outer * leaves * 4
-    between += outer * -(-sizes[0].length // params.query_block) * params.topk * 4
+    between += outer * -(-q_sizes.length // params.query_block) * params.topk * 4
     return Explanation(
         backend=found["target"],
         cpu=found["cpu"],
@@ -137,7 +139,7 @@ def explain(
         dense=dense,
         strategy=found["strategy"],
         tiles=found["tiles"],
-        dtype=sizes[0].dtype,
+        dtype=q_sizes.dtype,
         summary_dtype=summary,
         compiled=kernel is not None,
         from_cache=kernel is not None and kernel.from_cache,

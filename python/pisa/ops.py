@@ -151,9 +151,7 @@ def attention(
         q, k, v, options, softmax_scale, q_start, k_len, layout, return_lse, return_indices, check
     )
     if simple and dense_below is None and type(q) in _shortcuts:
-        _shortcuts[type(q)][1](
-            q, k, v, options, arguments, softmax_scale, layout, check, results
-        )
+        _shortcuts[type(q)][1](q, k, v, options, arguments, softmax_scale, layout, check, results)
     out, lse, indices = results
     if not return_lse and not return_indices:
         return out
@@ -181,10 +179,8 @@ def make_params_of(options: tuple[Any, ...]) -> Params:
     return make_params(**dict(zip(OPTION_NAMES, options, strict=True)))
 
 
-def forward_key(
-    q: call.Heads, k: call.Heads, v: call.Heads, params: Params, flags: int
-) -> Key:
-    """The kernel of a whole forward pass; raises if q, k and v do not belong together."""
+def check_sizes(q: call.Heads, k: call.Heads, v: call.Heads) -> None:
+    """Raises if q, k and v do not belong together."""
     for name, other in (("k", k), ("v", v)):
         call.check_same(name, "dtype", other.dtype, "q", q.dtype)
         call.check_same(name, "B", other.batch, "q", q.batch)
@@ -192,6 +188,11 @@ def forward_key(
     call.check_same("v", "Tk", v.length, "k", k.length)
     call.check_same("v", "Hkv", v.heads, "k", k.heads)
     call.check_heads(q.heads, k.heads)
+
+
+def forward_key(q: call.Heads, k: call.Heads, v: call.Heads, params: Params, flags: int) -> Key:
+    """The kernel of a whole forward pass; raises if q, k and v do not belong together."""
+    check_sizes(q, k, v)
     return (FORWARD, flags, q.dtype, q.heads, k.heads, q.dim, v.dim, params.topk, params)
 
 
@@ -212,8 +213,6 @@ def forward_flags(causal: bool, q_start: Any, return_lse: bool, check: bool) -> 
         | (CHECK_INPUTS if check else 0)
         | (WITHOUT_Q_START if q_start is None and not causal else 0)
     )
-
-
 
 
 def attention_arrays(
@@ -535,7 +534,7 @@ def block_sparse_arrays(
     q_sizes = call.heads_of("q", q, layout)
     k_sizes = call.heads_of("k", k, layout)
     v_sizes = call.heads_of("v", v, layout)
-    shape = getattr(indices, "shape", ())
+    shape: tuple[int, ...] = tuple(getattr(indices, "shape", ()))
     if len(shape) != 4:
         raise ValueError(
             f"expected indices to be [B, Hkv, NQ, K], but got shape {list(shape)}; "
@@ -554,11 +553,12 @@ def block_sparse_arrays(
         causal=causal,
     )
     flags = forward_flags(params.causal, q_start, return_lse, check)
-    _, _, *sizes, _, _ = forward_key(q_sizes, k_sizes, v_sizes, params, flags)
-    dtype, heads, kv_heads, dim, value_dim = sizes
-    kernel = get_kernel(
-        (ATTENTION, flags, dtype, heads, kv_heads, dim, value_dim, width, params)
-    )
+    check_sizes(q_sizes, k_sizes, v_sizes)
+    key: Key = (
+        ATTENTION, flags, q_sizes.dtype, q_sizes.heads, k_sizes.heads,
+        q_sizes.dim, v_sizes.dim, width, params,
+    )  # fmt: skip
+    kernel = get_kernel(key)
     batch = q_sizes.batch
     out = empty(q, _output_shape(q_sizes, v_sizes.dim, layout), q_sizes.dtype)
     arrays = {"q": q, "k": k, "v": v, "indices": indices, "out": out}

@@ -44,11 +44,11 @@ int main(void) {
   // CHECK: 2 0 expected a dtype, but got none
   TRY(spec.dtype = PISA_DTYPE_DEFAULT);
   // CHECK: 2 0 expected summary_dtype to be {{.*}} but got 9
-  TRY(spec.summary_dtype = (PisaDType)9);
+  TRY(spec.summary_dtype = 9);
   // CHECK: 1 0 expected flags below 64, but got 64
   TRY(spec.flags = 64);
   // CHECK: 1 0 expected one function or all three, but got the set 5
-  TRY(spec.function = (PisaFunction)5);
+  TRY(spec.function = 5);
   // CHECK: 1 0 expected queries without positions only where causal is false
   TRY(spec.flags = PISA_WITHOUT_Q_START);
   // CHECK: 1 0 expected the name of a CPU that LLVM knows, but got 'abacus'

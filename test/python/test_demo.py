@@ -41,6 +41,12 @@ def bytes_vocabulary():
     return sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
+def network_of(made):
+    """The made-up model as a network."""
+    sizes = language_model.model_sizes(made)
+    return language_model.build_network(sizes, language_model.convert_weights(made))
+
+
 def gguf_model(tied):
     """A made-up model as `load_model` gives it, one token for each byte."""
     rng = np.random.default_rng(0)
@@ -79,8 +85,10 @@ def model():
     tokeniser = language_model.build_tokeniser(made.vocabulary, made.merges)
     text = "".join(f"def f{i}(x):\n    return x + {i * i}\n\n\n" for i in range(600))
     ids = tokeniser.encode(text, add_special_tokens=False).ids[:20000]
-    network = language_model.build_network(made)
-    return language_model.LanguageModel("made-up", network, tokeniser, np.array(ids, np.int64))
+    sizes = language_model.model_sizes(made)
+    return language_model.LanguageModel(
+        "made-up", sizes, network_of(made), tokeniser, np.array(ids, np.int64)
+    )
 
 
 # ------------------------------------------------------------------------------------------- model
@@ -89,7 +97,7 @@ def model():
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_network_is_the_numpy_model(tied):
     made = gguf_model(tied)
-    network = language_model.build_network(made)
+    network = network_of(made)
     ids = np.random.default_rng(1).integers(0, 256, 90)
     expected = numpy_model.forward(made, ids, [], lambda *_: None, threads=1)
     with torch.inference_mode():
@@ -112,16 +120,19 @@ def test_half_rotation():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_save_and_load(tmp_path, dtype):
-    made = gguf_model(tied=True)
+@pytest.mark.parametrize("tied", [True, False])
+def test_save_and_load(tmp_path, dtype, tied):
+    made = gguf_model(tied)
     tokeniser = language_model.build_tokeniser(made.vocabulary, made.merges)
-    network = language_model.build_network(made)
+    network = network_of(made)
     ids = np.arange(50, dtype=np.int64)
     weight = network.lm_head.weight.detach().clone()
-    saved = language_model.LanguageModel("one", network, tokeniser, ids)
+    saved = language_model.LanguageModel(
+        "one", language_model.model_sizes(made), network, tokeniser, ids
+    )
     language_model.save(saved, tmp_path / "deep" / "er", dtype)
     read = language_model.load(tmp_path / "deep" / "er")
-    assert (read.name, read.context) == ("one", CONFIG.context)
+    assert (read.name, read.context, read.sizes) == ("one", CONFIG.context, saved.sizes)
     assert read.text.tolist() == ids.tolist() and read.text.dtype == np.int64
     assert read.encode("x = 48213\n") == saved.encode("x = 48213\n")
     assert read.network.lm_head.weight.dtype == torch.float32

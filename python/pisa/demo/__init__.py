@@ -8,6 +8,20 @@ Shapes in this package: T tokens of a text, D the head dimension, Hq query heads
 heads, G = Hq // Hkv heads in a group, C the block size, N blocks, K the blocks that a query selects.
 """
 
+import importlib.util
+
+from ..evaluation import EvaluationError
+
+
+def require_modules(*names: str) -> None:
+    """Raises EvaluationError if one of these Python packages is not installed."""
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        raise EvaluationError(
+            f"not installed: {', '.join(missing)}; run"
+            " `pip install -r python/requirements-demo.txt`"
+        )
+
 
 def main(argv: list[str]) -> int:
     """Runs the demo; 0: success, 1: something missing or wrong, 2: an argument, 130: ^C."""

@@ -2,7 +2,6 @@
 
 import argparse
 import hashlib
-import importlib.util
 import json
 import os
 import platform
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..evaluation import ArgumentError, EvaluationError
+from . import require_modules
 
 # Always selected: the first block, the query's own and the one before it.
 FORCED = 3
@@ -197,13 +197,7 @@ def progress(message: str) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """The whole program after the arguments are parsed; returns the exit code."""
-    needed = ("torch", "transformers", "tokenizers", "matplotlib")
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if missing:
-        raise EvaluationError(
-            f"not installed: {', '.join(missing)}; run"
-            " `pip install -r python/requirements-demo.txt`"
-        )
+    require_modules("torch", "transformers", "tokenizers", "matplotlib")
     import torch
     import transformers
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +13,16 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from ..evaluation import ArgumentError, EvaluationError
 from ..evaluation.text import source_text
+from . import require_modules
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from ..evaluation.model import Model
 
-# What a saved folder has besides what transformers writes.
-TEXT_FILE, TOKENISER_FILE, FACTS_FILE = "text.npy", "tokenizer.json", "demo.json"
+# What a saved folder holds; the last one, the name and the sizes.
+WEIGHTS_FILE, TEXT_FILE = "model.safetensors", "text.npy"
+TOKENISER_FILE, FACTS_FILE = "tokenizer.json", "demo.json"
 
 # transformers' names of a layer's weights and GGUF's, both without ".weight".
 LAYER_NAMES = {
@@ -40,9 +41,10 @@ LAYER_NAMES = {
 @dataclass(frozen=True)
 class LanguageModel:
     """A model in float32 on the CPU, its tokeniser, and the token ids [T] int64 of all the text
-    that there is for it to read. name: for the report."""
+    that there is for it to read. name: for the report; sizes: the keywords of its LlamaConfig."""
 
     name: str
+    sizes: dict[str, Any]
     network: LlamaForCausalLM
     tokeniser: Tokenizer
     text: np.ndarray
@@ -85,14 +87,11 @@ def half_rotation(weight: np.ndarray, heads: int) -> np.ndarray:
     return np.ascontiguousarray(pairs.swapaxes(1, 2).reshape(rows, width))
 
 
-def build_network(model: Model) -> LlamaForCausalLM:
-    """The model with its weights under transformers' names and in its row order, float32."""
+def model_sizes(model: Model) -> dict[str, Any]:
+    """The keywords of the model's LlamaConfig, in every version of transformers."""
     config, weights = model.config, model.weights
-    # A head of its own, or the embedding's weights again.
-    tied = weights["output.weight"] is weights["token_embd.weight"]
     vocabulary, embedding = weights["token_embd.weight"].shape
-    # By version, transformers knows the last of these under this name or makes it of this one.
-    sizes: dict[str, Any] = {
+    return {
         "vocab_size": vocabulary,
         "hidden_size": embedding,
         "intermediate_size": len(weights["blk.0.ffn_up.weight"]),
@@ -102,17 +101,32 @@ def build_network(model: Model) -> LlamaForCausalLM:
         "head_dim": config.head_dim,
         "max_position_embeddings": config.context,
         "rms_norm_eps": config.epsilon,
-        "tie_word_embeddings": tied,
         "rope_theta": config.rope_base,
+        # The head is the embedding again, or has weights of its own.
+        "tie_word_embeddings": weights["output.weight"] is weights["token_embd.weight"],
     }
+
+
+def build_network(sizes: dict[str, Any], state: dict[str, torch.Tensor]) -> LlamaForCausalLM:
+    """A network in float32 with the weights `state`, by transformers' names; lm_head.weight is only
+    read if the head is not the embedding."""
     network = LlamaForCausalLM(LlamaConfig(**sizes)).float()
-    expected = config.rope_base ** (-2 / config.head_dim)
+    expected = sizes["rope_theta"] ** (-2 / sizes["head_dim"])
     found = float(network.model.rotary_emb.inv_freq[1])
     if abs(found - expected) > 1e-5 * expected:
         raise EvaluationError(
-            f"this version of transformers did not take rope_theta={config.rope_base}: the second"
-            f" rotary frequency is {found}, not {expected}"
+            f"this version of transformers did not take rope_theta={sizes['rope_theta']}: the"
+            f" second rotary frequency is {found}, not {expected}"
         )
+    if sizes["tie_word_embeddings"]:
+        state = state | {"lm_head.weight": state["model.embed_tokens.weight"]}
+    network.load_state_dict(state)
+    return network.eval()
+
+
+def convert_weights(model: Model) -> dict[str, torch.Tensor]:
+    """The weights under transformers' names and in its order of rows, float32."""
+    config, weights = model.config, model.weights
     state = {
         "model.embed_tokens.weight": weights["token_embd.weight"],
         "model.norm.weight": weights["output_norm.weight"],
@@ -127,9 +141,7 @@ def build_network(model: Model) -> LlamaForCausalLM:
                 )
             state[f"model.layers.{layer}.{name}.weight"] = weight
     # What was not quantised is mapped from the file and read-only, which torch does not like.
-    tensors = {name: torch.from_numpy(np.require(a, requirements="W")) for name, a in state.items()}
-    network.load_state_dict(tensors)
-    return network.eval()
+    return {name: torch.from_numpy(np.require(a, requirements="W")) for name, a in state.items()}
 
 
 def from_gguf(path: Path) -> LanguageModel:
@@ -144,44 +156,44 @@ def from_gguf(path: Path) -> LanguageModel:
         raise EvaluationError(
             f"{path}: the vocabulary does not reproduce the text; is it another tokeniser?"
         )
-    return LanguageModel(path.name, build_network(model), tokeniser, np.array(ids, np.int64))
+    sizes = model_sizes(model)
+    network = build_network(sizes, convert_weights(model))
+    return LanguageModel(path.name, sizes, network, tokeniser, np.array(ids, np.int64))
 
 
 def from_folder(folder: Path) -> LanguageModel:
     """What `save` wrote; the text is the one of then."""
+    from safetensors.torch import load_file
     from tokenizers import Tokenizer
 
     try:
-        name = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))["name"]
+        facts = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
         text = np.load(folder / TEXT_FILE).astype(np.int64)
         tokeniser = Tokenizer.from_file(str(folder / TOKENISER_FILE))
-        network = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        network = build_network(facts["sizes"], load_file(folder / WEIGHTS_FILE))
+        return LanguageModel(facts["name"], facts["sizes"], network, tokeniser, text)
+    except EvaluationError:
+        raise
     except Exception as error:  # the libraries raise what they like
         raise EvaluationError(f"--model={folder}: not a folder of --save: {error}") from error
-    return LanguageModel(name, network.eval(), tokeniser, text)
 
 
 def save(model: LanguageModel, folder: Path, dtype: torch.dtype) -> None:
     """Writes a folder that needs neither the GGUF file nor the package gguf; weights as `dtype`."""
+    from safetensors.torch import save_file
+
+    state = {name: tensor.to(dtype) for name, tensor in model.network.state_dict().items()}
+    if model.sizes["tie_word_embeddings"]:
+        del state["lm_head.weight"]
+    facts = {"name": model.name, "sizes": model.sizes}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         np.save(folder / TEXT_FILE, model.text.astype(np.int32))
         model.tokeniser.save(str(folder / TOKENISER_FILE))
-        (folder / FACTS_FILE).write_text(json.dumps({"name": model.name}) + "\n")
-        network: Any = model.network
-        network.to(dtype).save_pretrained(folder)
+        (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        save_file(state, folder / WEIGHTS_FILE)
     except OSError as error:
         raise ArgumentError(f"--save={folder}: cannot be written: {error.strerror}") from error
-
-
-def require_modules(*names: str) -> None:
-    """Raises EvaluationError if one of these Python packages is not installed."""
-    missing = [name for name in names if importlib.util.find_spec(name) is None]
-    if missing:
-        raise EvaluationError(
-            f"not installed: {', '.join(missing)}; run"
-            " `pip install -r python/requirements-demo.txt`"
-        )
 
 
 def load(given: Path | None) -> LanguageModel:

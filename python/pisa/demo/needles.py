@@ -1,11 +1,16 @@
 """Constants that are defined somewhere in a text and asked for at its end."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..evaluation import ArgumentError
-from .language_model import LanguageModel
+
+if TYPE_CHECKING:
+    from .language_model import LanguageModel
 
 # Names in the order of their depth; all needles of a text are asked for in one prefill.
 NAMES = ("ALPHA", "BRAVO", "COBALT", "DELTA", "EMBER", "FALCON", "GARNET", "HAZEL", "INDIGO")

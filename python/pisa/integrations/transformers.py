@@ -137,6 +137,28 @@ def _padded_lengths(mask: torch.Tensor, end: int | torch.Tensor) -> torch.Tensor
     return lengths
 
 
+def _of_one_sequence(function: Callable[..., Any]) -> Callable[..., Any]:
+    """CAUSAL for its conjunction with a mask for packed sequences that knows only one sequence;
+    any other function as it is.
+
+    Until 4.57 this is how a causal mask comes where there is no cache. Which sequence a token
+    belongs to is nowhere else than in the closure.
+    """
+    parts = getattr(function, "__closure__", None) or ()
+    both = [cell.cell_contents for cell in parts]
+    if len(both) != 1 or not isinstance(both[0], tuple) or both[0][:1] != (CAUSAL,):
+        return function
+    inner = [
+        cell.cell_contents
+        for other in both[0][1:]
+        if getattr(other, "__qualname__", "").startswith("packed_sequence_mask_function.")
+        for cell in other.__closure__
+    ]
+    if function.__qualname__ != "and_masks.<locals>.and_mask" or len(inner) != len(both[0]) - 1:
+        return function
+    return CAUSAL if all(bool((number == number[:, :1]).all()) for number in inner) else function
+
+
 def pisa_mask(
     batch_size: int,
     cache_position: torch.Tensor | None = None,
@@ -165,6 +187,7 @@ def pisa_mask(
         raise NotImplementedError(
             f"sliding_window or chunked attention of {local_size} tokens is not supported by PISA"
         )
+    mask_function = _of_one_sequence(mask_function)
     causal = mask_function is CAUSAL
     if not causal and mask_function is not BIDIRECTIONAL:
         raise NotImplementedError(

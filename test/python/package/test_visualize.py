@@ -1,0 +1,95 @@
+"""The picture shows what the kernels did."""
+
+import numpy as np
+import pytest
+from oracle import normal
+
+import pisa
+from pisa import visualize
+
+
+def head(length=400, **options):
+    """Keys that drift, so that a search has something to find: q, k [1, T, H, D]."""
+    walk = np.cumsum(normal(1, 1, length, 1, 16), 1) / np.sqrt(np.arange(1, length + 1))[:, None, None]
+    k = (walk + 0.3 * normal(2, 1, length, 2, 16)).astype(np.float32)
+    return (3 * k[:, :, [0, 0, 1, 1]] + normal(3, 1, length, 4, 16)).astype(np.float32), k
+
+
+def test_mass_is_a_distribution():
+    q, k = head()
+    mass = visualize.mass(q, k, block_size=16, rows=[0, 15, 16, 399], kv_head=1)
+    assert mass.shape == (4, 25)
+    assert np.abs(mass.sum(1) - 1).max() < 1e-12
+    assert mass[0, 0] == 1 and mass[2, 2:].max() == 0
+    logits = 0.25 * q[0, 399, 2:].astype(np.float64) @ k[0, :, 1].astype(np.float64).T
+    weights = np.exp(logits - logits.max(1, keepdims=True))
+    share = (weights / weights.sum(1, keepdims=True)).mean(0).reshape(25, 16).sum(1)
+    assert np.abs(mass[3] - share).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"beam": 6}, {"fanout": 3}, {"query_block": 4, "q_start": 0}, {"causal": False}, {"k_len": 333}],
+    ids=str,
+)
+def test_the_replay_leads_to_the_leaves_of_the_kernel(options):
+    """Every selected leaf is a child of a node that the replay keeps, up to ties of rounding."""
+    q, k = head()
+    given = {"topk": 4, "block_size": 16, **options}
+    lengths = {n: given.pop(n) for n in ("q_start", "k_len") if n in given}
+    params = visualize.make_params(**given)
+    one = visualize._take_head(
+        q, k, "bshd", params.causal, None, lengths.get("q_start"), lengths.get("k_len"), 0, 1
+    )
+    pyramid = pisa.build_pyramid(
+        k, block_size=16, fanout=params.fanout, k_len=lengths.get("k_len")
+    )
+    routing = {n: v for n, v in given.items() if n not in ("block_size", "fanout")}
+    lists = pisa.route(q, k, pyramid, **routing, **lengths)[0, 1]
+    apart = 0
+    for row in range(0, len(lists), 7):
+        kept = visualize.kept_nodes(one, pyramid.summaries[0, 1].astype(np.float64), row, params)
+        chosen = lists[row][lists[row] >= 0]
+        apart += not np.isin(chosen // params.fanout, kept[2]).all()
+    assert apart <= 1
+
+
+def test_a_figure_has_a_panel_for_each_level():
+    pytest.importorskip("matplotlib")
+    q, k = head()
+    figure = visualize.selection(q, k, topk=4, block_size=16, max_rows=50)
+    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
+    # 25 leaves: 13, 7, 4, 2 nodes above, and the root, which is not drawn.
+    assert [t.split(":")[0] for t in titles] == ["level 5", "level 4", "level 3", "level 2", "leaves"]
+    assert "25 nodes, K = 4" in titles[-1] and "2 nodes, W = 4, mass 1.000" in titles[0]
+
+
+def test_tensors_and_other_layouts():
+    pytest.importorskip("matplotlib")
+    torch = pytest.importorskip("torch")
+    q, k = (torch.from_numpy(x).transpose(1, 2).bfloat16() for x in head(100))
+    assert visualize.selection(q, k, topk=3, block_size=16, layout="bhsd", rerank=3).axes
+
+
+@pytest.mark.parametrize(
+    "options,error,match",
+    [
+        ({"topks": 3}, TypeError, "topks"),
+        ({"topk": 1}, ValueError, "'topk'"),
+        ({"batch": 1}, ValueError, r"batch to be in \[0, 0\], but got 1"),
+        ({"kv_head": -1}, ValueError, "kv_head"),
+        ({"max_rows": 0}, ValueError, "max_rows"),
+        ({"layout": "x"}, ValueError, "layout"),
+    ],
+    ids=str,
+)
+def test_refusals(options, error, match):
+    q, k = head(40)
+    with pytest.raises(error, match=match):
+        visualize.selection(q, k, **options)
+
+
+def test_rows_must_be_queries():
+    q, k = head(40)
+    with pytest.raises(ValueError, match=r"rows.*\[0, 39\]"):
+        visualize.mass(q, k, rows=[40])
