@@ -192,8 +192,8 @@ def run(a: argparse.Namespace) -> int:
     whole_us, prepared_us = host_time(library)
     set_num_threads(before)
     print(
-        f"\nhost time of a call: {whole_us - prepared_us:.1f} us ({whole_us:.1f} us in all, of which"
-        f" {prepared_us:.1f} us are the C call; one query, one key, one thread)"
+        f"\nhost time of a call: {whole_us - prepared_us:.1f} us ({whole_us:.1f} us in all,"
+        f" {prepared_us:.1f} us of them the C call; one query, one key, one thread)"
     )
     if a.json:
         record = {"rows": rows, "whole_us": whole_us, "c_call_us": prepared_us}

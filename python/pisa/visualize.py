@@ -113,8 +113,9 @@ def mass(
     Args: q, k and the rest as for `pisa.attention`; rows: queries to compute, None for all; batch,
     kv_head: which head.
 
-    Returns [rows, ceil(Tk / block_size)] float64: the softmax probability of each block's keys, mean
-    over the query heads of the group; 0 in rows that see no key. Raises as `pisa.attention` does.
+    Returns [rows, ceil(Tk / block_size)] float64: the softmax probability of each block's keys,
+    mean over the query heads of the group; 0 in rows that see no key. Raises as `pisa.attention`
+    does.
     """
     if not 1 <= integer("block_size", block_size):
         raise ValueError(f"expected block_size to be at least 1, but got {block_size}")
