@@ -24,6 +24,7 @@ class Module:
 
     def __init__(self, handle: int, named: bool) -> None:
         self._handle: int | None = handle
+        self._destroy = c.library().pisaModuleDestroy  # at exit the names above are gone
         self._levels = LEVELS if named else ()
         text = c.library().pisaModuleDescribe(handle)
         self._functions = {f["name"]: f for f in json.loads(text)}
@@ -32,7 +33,7 @@ class Module:
         handle = getattr(self, "_handle", None)
         if handle is not None:
             self._handle = None
-            c.library().pisaModuleDestroy(handle)
+            self._destroy(handle)
 
     @property
     def functions(self) -> tuple[str, ...]:

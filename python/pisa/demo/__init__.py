@@ -5,7 +5,7 @@ with a search of one level that scores a block by the mean of its keys. Measured
 the time of the prefill, and whether constants that were defined early are known at the end.
 
 Shapes in this package: T tokens of a text, D the head dimension, Hq query heads, Hkv key/value
-heads, G = Hq // Hkv heads in a group, C the block size, N blocks, K the blocks that a query selects.
+heads, G = Hq // Hkv heads in a group, C the block size, N blocks, K the blocks a query selects.
 """
 
 import importlib.util

@@ -51,7 +51,7 @@ def source_text() -> str:
             raise EvaluationError(
                 "the text is the source of Python's standard library, but"
                 f" {root / module} cannot be read ({error.strerror});"
-                " use a Python that has its sources, or --synthetic"
+                " use a Python that has its sources"
             ) from error
     return "".join(parts)
 

@@ -43,7 +43,9 @@ def check_selection(indices, *, topk, keys, block_size, sink=1, local=2):
     own = (keys - queries + np.arange(queries)) // block_size
     used = np.arange(topk) < np.minimum(topk, own + 1)[:, None]
     assert ((indices >= 0) == used).all()
-    assert (np.diff(indices, axis=3)[np.broadcast_to(used[:, 1:], indices[..., 1:].shape)] > 0).all()
+    assert (
+        np.diff(indices, axis=3)[np.broadcast_to(used[:, 1:], indices[..., 1:].shape)] > 0
+    ).all()
     assert (indices <= own[:, None]).all()
     for back in range(local):
         want = own - back

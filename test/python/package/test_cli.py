@@ -4,9 +4,8 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 import pisa
+import pytest
 from pisa.__main__ import main
 
 

@@ -1,9 +1,8 @@
 """MLIR in, IR, an object or a callable out."""
 
 import numpy as np
-import pytest
-
 import pisa
+import pytest
 from pisa.compiler import LEVELS
 
 LAYER = """

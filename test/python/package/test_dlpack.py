@@ -1,10 +1,9 @@
 """Arrays of libraries that only speak DLPack."""
 
 import numpy as np
+import pisa
 import pytest
 from oracle import normal
-
-import pisa
 
 
 class Foreign:

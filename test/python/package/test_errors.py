@@ -3,9 +3,8 @@
 import dataclasses
 
 import numpy as np
-import pytest
-
 import pisa
+import pytest
 
 
 def zeros(*shape, dtype=np.float32):

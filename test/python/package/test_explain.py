@@ -1,9 +1,8 @@
 """What explain says is what happens."""
 
 import numpy as np
-import pytest
-
 import pisa
+import pytest
 
 Q, K = np.zeros((1, 1000, 8, 64), np.float32), np.zeros((1, 1000, 2, 64), np.float32)
 

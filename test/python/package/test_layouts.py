@@ -1,10 +1,9 @@
 """Views without a copy."""
 
 import numpy as np
+import pisa
 import pytest
 from oracle import normal
-
-import pisa
 
 
 @pytest.fixture

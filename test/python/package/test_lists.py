@@ -1,10 +1,9 @@
 """Any list of blocks is accepted: entries that mean nothing contribute nothing."""
 
 import numpy as np
+import pisa
 import pytest
 from oracle import attend, normal
-
-import pisa
 
 C = 16
 
@@ -17,7 +16,12 @@ def qkv():
 
 def run(qkv, lists, **options):
     return pisa.block_sparse_attention(
-        *qkv, np.ascontiguousarray(lists, np.int32), block_size=C, layout="bhsd", return_lse=True, **options
+        *qkv,
+        np.ascontiguousarray(lists, np.int32),
+        block_size=C,
+        layout="bhsd",
+        return_lse=True,
+        **options,
     )
 
 

@@ -1,10 +1,9 @@
 """The parts give what the whole gives."""
 
 import numpy as np
+import pisa
 import pytest
 from oracle import normal
-
-import pisa
 
 
 @pytest.mark.parametrize("rerank,beam", [(None, None), (None, 8), (6, 8), (0, None)])
@@ -36,7 +35,13 @@ def test_pyramid_holds_means():
     # 7 leaves, 3 nodes, 1 root
     assert pyramid.summaries.shape == (1, 2, 11, 16) and pyramid.open_sums.shape == (1, 2, 3, 16)
     wide = k.astype(np.float64)
-    for node, (start, stop) in {0: (0, 16), 6: (96, 100), 7: (0, 48), 9: (96, 100), 10: (0, 100)}.items():
+    for node, (start, stop) in {
+        0: (0, 16),
+        6: (96, 100),
+        7: (0, 48),
+        9: (96, 100),
+        10: (0, 100),
+    }.items():
         mean = wide[0, start:stop].mean(0)
         assert np.abs(pyramid.summaries[0, :, node] - mean).max() < 1e-6
     assert np.abs(pyramid.open_sums[0, :, 0] - wide[0, 96:].sum(0)).max() < 1e-5

@@ -8,9 +8,8 @@ import threading
 import warnings
 
 import numpy as np
-import pytest
-
 import pisa
+import pytest
 
 CALL = """
 import warnings

@@ -1,10 +1,9 @@
 """Shapes, parameters and dtypes against float64."""
 
 import numpy as np
+import pisa
 import pytest
 from oracle import attend, check_selection, normal, tolerance
-
-import pisa
 
 LENGTHS = (1, 2, 63, 64, 65, 127, 129, 511, 513, 1001)
 HEADS = ((1, 1), (4, 4), (8, 2), (12, 4), (6, 2), (7, 1), (16, 1))
@@ -101,9 +100,7 @@ def test_query_blocks_share_a_selection():
 
 def test_without_causal():
     q, k, v = normal(1, 1, 2, 50, 32), normal(2, 1, 1, 333, 32), normal(3, 1, 1, 333, 32)
-    out, indices = pisa.attention(
-        q, k, v, topk=4, causal=False, layout="bhsd", return_indices=True
-    )
+    out, indices = pisa.attention(q, k, v, topk=4, causal=False, layout="bhsd", return_indices=True)
     want, _ = attend(q, k, v, indices, block_size=64, scale=32**-0.5, causal=False)
     assert np.abs(out - want).max() < 1e-5
 
@@ -126,7 +123,5 @@ def test_extreme_logits():
     q, k, v = (normal(s, 1, 200, 1, 16) for s in range(3))
     k[0, 77] *= 1e4
     out, indices = pisa.attention(q, k, v, topk=3, return_indices=True)
-    want, _ = attend(
-        *(x.swapaxes(1, 2) for x in (q, k, v)), indices, block_size=64, scale=0.25
-    )
+    want, _ = attend(*(x.swapaxes(1, 2) for x in (q, k, v)), indices, block_size=64, scale=0.25)
     assert np.abs(out.swapaxes(1, 2) - want).max() < 1e-4

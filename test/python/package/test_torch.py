@@ -10,13 +10,33 @@ torch = pytest.importorskip("torch")
 
 import pisa  # noqa: E402
 
-ARGUMENTS = (None, None, 4, 16, None, None, 4, 2, 1, 1, 2, None, True, None, "bshd", True, True, False)
+ARGUMENTS = (
+    None,
+    None,
+    4,
+    16,
+    None,
+    None,
+    4,
+    2,
+    1,
+    1,
+    2,
+    None,
+    True,
+    None,
+    "bshd",
+    True,
+    True,
+    False,
+)
 
 
 def qkv(length=100, dtype=torch.float32, seed=0, heads=(4, 2), depth=32):
     made = torch.Generator().manual_seed(seed)
     return tuple(
-        torch.randn(2, length, h, depth, generator=made).to(dtype) for h in (heads[0], *heads[1:] * 2)
+        torch.randn(2, length, h, depth, generator=made).to(dtype)
+        for h in (heads[0], *heads[1:] * 2)
     )
 
 
@@ -63,7 +83,9 @@ def test_repeated_calls_take_the_short_way_to_the_same_bits():
     first = call(q, k, v)
     for _ in range(3):
         assert same(call(q, k, v), first)
-    assert same(call(*(x[:1, :60] for x in (q, k, v))), call(*(x[:1, :60].clone() for x in (q, k, v))))
+    assert same(
+        call(*(x[:1, :60] for x in (q, k, v))), call(*(x[:1, :60].clone() for x in (q, k, v)))
+    )
     # Another option is another call.
     assert not torch.equal(call(q, k, v, softmax_scale=1.0)[0], first[0])
     assert torch.equal(pisa.attention(q, k, v, topk=4, block_size=16), first[0])
@@ -153,9 +175,7 @@ def test_fake_tensors():
 
     with FakeTensorMode() as mode:
         q, k, v = (mode.from_tensor(x) for x in qkv(100, torch.bfloat16))
-        out, lse, indices = call(
-            q, k, v[..., :16], query_block=8
-        )
+        out, lse, indices = call(q, k, v[..., :16], query_block=8)
     assert out.shape == (2, 100, 4, 16) and out.dtype == torch.bfloat16
     assert lse.shape == (2, 4, 100) and indices.shape == (2, 2, 13, 4)
 

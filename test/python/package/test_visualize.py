@@ -1,16 +1,17 @@
 """The picture shows what the kernels did."""
 
 import numpy as np
+import pisa
 import pytest
 from oracle import normal
-
-import pisa
 from pisa import visualize
 
 
 def head(length=400, **options):
     """Keys that drift, so that a search has something to find: q, k [1, T, H, D]."""
-    walk = np.cumsum(normal(1, 1, length, 1, 16), 1) / np.sqrt(np.arange(1, length + 1))[:, None, None]
+    walk = (
+        np.cumsum(normal(1, 1, length, 1, 16), 1) / np.sqrt(np.arange(1, length + 1))[:, None, None]
+    )
     k = (walk + 0.3 * normal(2, 1, length, 2, 16)).astype(np.float32)
     return (3 * k[:, :, [0, 0, 1, 1]] + normal(3, 1, length, 4, 16)).astype(np.float32), k
 
@@ -29,7 +30,14 @@ def test_mass_is_a_distribution():
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"beam": 6}, {"fanout": 3}, {"query_block": 4, "q_start": 0}, {"causal": False}, {"k_len": 333}],
+    [
+        {},
+        {"beam": 6},
+        {"fanout": 3},
+        {"query_block": 4, "q_start": 0},
+        {"causal": False},
+        {"k_len": 333},
+    ],
     ids=str,
 )
 def test_the_replay_leads_to_the_leaves_of_the_kernel(options):
@@ -41,9 +49,7 @@ def test_the_replay_leads_to_the_leaves_of_the_kernel(options):
     one = visualize._take_head(
         q, k, "bshd", params.causal, None, lengths.get("q_start"), lengths.get("k_len"), 0, 1
     )
-    pyramid = pisa.build_pyramid(
-        k, block_size=16, fanout=params.fanout, k_len=lengths.get("k_len")
-    )
+    pyramid = pisa.build_pyramid(k, block_size=16, fanout=params.fanout, k_len=lengths.get("k_len"))
     routing = {n: v for n, v in given.items() if n not in ("block_size", "fanout")}
     lists = pisa.route(q, k, pyramid, **routing, **lengths)[0, 1]
     apart = 0
@@ -60,7 +66,13 @@ def test_a_figure_has_a_panel_for_each_level():
     figure = visualize.selection(q, k, topk=4, block_size=16, max_rows=50)
     titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
     # 25 leaves: 13, 7, 4, 2 nodes above, and the root, which is not drawn.
-    assert [t.split(":")[0] for t in titles] == ["level 5", "level 4", "level 3", "level 2", "leaves"]
+    assert [t.split(":")[0] for t in titles] == [
+        "level 5",
+        "level 4",
+        "level 3",
+        "level 2",
+        "leaves",
+    ]
     assert "25 nodes, K = 4" in titles[-1] and "2 nodes, W = 4, mass 1.000" in titles[0]
 
 

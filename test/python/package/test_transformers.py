@@ -10,15 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-import pisa
-
-try:
-    pisa.get_num_threads()
-except RuntimeError as error:
-    pytest.skip(f"libpisa cannot be loaded: {error}", allow_module_level=True)
-
-from pisa.integrations import transformers as integration
-from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
+import pisa  # noqa: E402
+from pisa.integrations import transformers as integration  # noqa: E402
+from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM  # noqa: E402
 
 TOKENS, BLOCK = 75, 8
 VOCABULARY = 97
@@ -243,7 +237,7 @@ def test_another_name(model, ids):
         integration.register(3)
 
 
-# ----------------------------------------------------------------------------------- what is refused
+# --------------------------------------------------------------------------------- what is refused
 
 
 def padded(ids, row, columns):

@@ -10,17 +10,11 @@ torch = pytest.importorskip("torch")
 for needed in ("transformers", "tokenizers", "matplotlib"):
     pytest.importorskip(needed)
 
-import pisa
-
-try:
-    pisa.get_num_threads()
-except RuntimeError as error:
-    pytest.skip(f"libpisa cannot be loaded: {error}", allow_module_level=True)
-
-from pisa.demo import command, language_model, main, methods, needles, plots, report, single_level
-from pisa.demo.methods import Setting
-from pisa.evaluation import ArgumentError, EvaluationError
-from pisa.evaluation import model as numpy_model
+import pisa  # noqa: E402
+from pisa.demo import command, language_model, main, methods, needles, plots, report, single_level  # noqa: E402
+from pisa.demo.methods import Setting  # noqa: E402
+from pisa.evaluation import ArgumentError, EvaluationError  # noqa: E402
+from pisa.evaluation import model as numpy_model  # noqa: E402
 
 CONFIG = numpy_model.Config(
     layers=2,
