@@ -157,8 +157,7 @@ static bool hasType(const DLTensor &tensor, mlir::Type type) {
 /// The argument of compiled code for a value, if that has the type.
 static llvm::Expected<CpuArgument> getArgument(StringRef name, mlir::Type type,
                                                const PisaValue &value) {
-  auto wrong = [&](const Twine &got,
-                   ErrorKind kind = ErrorKind::InvalidType) {
+  auto wrong = [&](const Twine &got, ErrorKind kind = ErrorKind::InvalidType) {
     return makeError(kind, "expected " + name + " to be " + print(type) +
                                ", but got " + got);
   };
@@ -231,8 +230,7 @@ llvm::Error PisaModule::check(mlir::func::FuncOp func,
   return llvm::Error::success();
 }
 
-llvm::Error PisaModule::call(StringRef name,
-                             llvm::ArrayRef<PisaValue> values,
+llvm::Error PisaModule::call(StringRef name, llvm::ArrayRef<PisaValue> values,
                              PisaRunInfo *info) {
   CpuModule::Entry entry;
   llvm::SmallVector<CpuArgument> arguments;
@@ -249,9 +247,8 @@ llvm::Error PisaModule::call(StringRef name,
                            " arguments of @" + name + ", but got " +
                            Twine(values.size()));
     for (auto [i, type] : llvm::enumerate(func.getArgumentTypes())) {
-      auto argument =
-          getArgument(("argument " + Twine(i) + " of @" + name).str(), type,
-                      values[i]);
+      auto argument = getArgument(
+          ("argument " + Twine(i) + " of @" + name).str(), type, values[i]);
       if (!argument)
         return argument.takeError();
       arguments.push_back(*argument);
@@ -311,9 +308,9 @@ PisaStatus pisaModuleCreate(const char *text, size_t length,
   module->original = mlir::parseSourceString<mlir::ModuleOp>(
       StringRef(text, length), module->context.get());
   if (!module->original)
-    return capi::finish(makeError(ErrorKind::InvalidValue,
-                                  "expected MLIR, but it cannot be parsed:\n" +
-                                      module->said));
+    return capi::finish(
+        makeError(ErrorKind::InvalidValue,
+                  "expected MLIR, but it cannot be parsed:\n" + module->said));
   module->said.clear();
   module->description = describe(*module->original);
   if (auto error = module->lower(pipeline, cpu ? cpu : ""))
@@ -331,10 +328,10 @@ PisaStatus pisaModuleGetIr(PisaModule *module, const char *level,
     std::vector<std::string> names;
     for (const auto &[name, ir] : module->levels)
       names.push_back("'" + name + "'");
-    return capi::finish(makeError(
-        ErrorKind::InvalidValue, "expected a level to be one of " +
-                                     llvm::join(names, ", ") + ", but got '" +
-                                     Twine(level) + "'"));
+    return capi::finish(makeError(ErrorKind::InvalidValue,
+                                  "expected a level to be one of " +
+                                      llvm::join(names, ", ") + ", but got '" +
+                                      Twine(level) + "'"));
   }
   *text = found->second.c_str();
   *length = found->second.size();

@@ -52,9 +52,8 @@ PisaStatus capi::finish(llvm::Error error) {
 llvm::Error capi::checkStruct(const char *name, const void *pointer,
                               size_t size, size_t expected) {
   if (!pointer)
-    return makeError(ErrorKind::InvalidType,
-                     llvm::Twine("expected a ") + name +
-                         ", but got a null pointer");
+    return makeError(ErrorKind::InvalidType, llvm::Twine("expected a ") + name +
+                                                 ", but got a null pointer");
   if (size != expected)
     return makeError(ErrorKind::InvalidValue,
                      llvm::Twine("expected struct_size of ") + name +
@@ -106,10 +105,10 @@ const char *pisaGetBuildId() {
 PisaStatus pisaSetNumThreads(unsigned count) {
   constexpr unsigned most = 4096;
   if (count > most)
-    return capi::finish(makeError(
-        ErrorKind::InvalidValue, "expected the number of threads to be in [0, " +
-                                     llvm::Twine(most) + "], but got " +
-                                     llvm::Twine(count)));
+    return capi::finish(
+        makeError(ErrorKind::InvalidValue,
+                  "expected the number of threads to be in [0, " +
+                      llvm::Twine(most) + "], but got " + llvm::Twine(count)));
   PoolHolder &h = getHolder();
   std::shared_ptr<ThreadPool> old; // goes, with its threads, after the lock
   std::lock_guard<std::mutex> lock(h.mutex);

@@ -46,9 +46,9 @@ std::string ObjectCache::getPath(llvm::StringRef key) const {
 ObjectCache::Lookup ObjectCache::load(llvm::StringRef key) const {
   std::string file = getPath(key);
   auto refuse = [&](const llvm::Twine &why) {
-    return Lookup{nullptr,
-                  ("the kernel cache's file '" + file + "' is not used: " + why)
-                      .str()};
+    return Lookup{
+        nullptr,
+        ("the kernel cache's file '" + file + "' is not used: " + why).str()};
   };
   struct stat status;
   if (::stat(file.c_str(), &status) != 0)
@@ -90,10 +90,9 @@ std::string ObjectCache::store(llvm::StringRef key,
 
   llvm::SmallString<128> temporary;
   int descriptor;
-  if (auto error =
-          fs::createUniqueFile(getPath(key) + ".%%%%%%%%", descriptor,
-                               temporary, fs::OF_None,
-                               fs::owner_read | fs::owner_write))
+  if (auto error = fs::createUniqueFile(getPath(key) + ".%%%%%%%%", descriptor,
+                                        temporary, fs::OF_None,
+                                        fs::owner_read | fs::owner_write))
     return warn(error);
   llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
   os << kMagic << asText(hash) << body;
@@ -128,8 +127,7 @@ static int findBuildId(dl_phdr_info *info, size_t, void *result) {
   auto here = reinterpret_cast<uintptr_t>(&findBuildId);
   bool mine = false;
   llvm::StringRef notes;
-  for (const auto &header :
-       llvm::ArrayRef(info->dlpi_phdr, info->dlpi_phnum)) {
+  for (const auto &header : llvm::ArrayRef(info->dlpi_phdr, info->dlpi_phnum)) {
     uintptr_t begin = info->dlpi_addr + header.p_vaddr;
     mine |= header.p_type == PT_LOAD && here >= begin &&
             here - begin < header.p_memsz;
@@ -144,12 +142,12 @@ static int findBuildId(dl_phdr_info *info, size_t, void *result) {
       auto *note = reinterpret_cast<const ElfW(Nhdr) *>(bytes.data());
       bytes = bytes.drop_front(sizeof(*note));
       llvm::StringRef name = bytes.take_front(note->n_namesz);
-      bytes = bytes.drop_front(std::min<uint64_t>(align(note->n_namesz),
-                                                  bytes.size()));
+      bytes = bytes.drop_front(
+          std::min<uint64_t>(align(note->n_namesz), bytes.size()));
       if (note->n_type == NT_GNU_BUILD_ID && name == llvm::StringRef("GNU", 4))
         notes = bytes.take_front(note->n_descsz);
-      bytes = bytes.drop_front(std::min<uint64_t>(align(note->n_descsz),
-                                                  bytes.size()));
+      bytes = bytes.drop_front(
+          std::min<uint64_t>(align(note->n_descsz), bytes.size()));
     }
   }
   if (!mine)

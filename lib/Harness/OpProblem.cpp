@@ -157,9 +157,9 @@ std::string pisa::printModule(const OpProblem &problem, int64_t listWidth,
   const oracle::Params &p = s.params;
   KernelSpec spec;
   spec.functions = functions;
-  spec.params = {p.blockSize, p.fanout,     p.topk,       p.beam,
-                 p.rerank,    p.leafAtoms,  p.queryBlock, p.sinkBlocks,
-                 p.localBlocks, p.causal,   std::nullopt};
+  spec.params = {p.blockSize,   p.fanout,    p.topk,       p.beam,
+                 p.rerank,      p.leafAtoms, p.queryBlock, p.sinkBlocks,
+                 p.localBlocks, p.causal,    std::nullopt};
   if (problem.summaryDtype)
     spec.params.summaryDtype = toElementType(*problem.summaryDtype);
   spec.dtype = toElementType(problem.dtype);

@@ -15,8 +15,8 @@ using llvm::StringRef;
 using llvm::Twine;
 
 static const char *const kAxisNames[kNumAxes] = {
-    "B", "Hq", "Hkv", "Tq", "Tk", "D", "Dv", "NQ", "K", "rows", "levels",
-    "leaves", "A"};
+    "B",  "Hq", "Hkv",  "Tq",     "Tk",     "D", "Dv",
+    "NQ", "K",  "rows", "levels", "leaves", "A"};
 
 static const char *axisName(Axis axis) {
   return kAxisNames[static_cast<size_t>(axis)];
@@ -72,8 +72,8 @@ CpuArgument ArgumentChecker::tensor(StringRef name, const DLTensor *tensor,
   if (failed())
     return result;
   if (!tensor) {
-    fail(ErrorKind::InvalidType, "expected a tensor '" + name +
-                                     "', but got none");
+    fail(ErrorKind::InvalidType,
+         "expected a tensor '" + name + "', but got none");
     return result;
   }
   if (tensor->device.device_type != kDLCPU &&
@@ -82,8 +82,7 @@ CpuArgument ArgumentChecker::tensor(StringRef name, const DLTensor *tensor,
                                                : ErrorKind::InvalidType,
          "expected '" + name + "' to be in the CPU's memory, but it is on " +
              (tensor->device.device_type == kDLCUDA ? "a CUDA" : "another") +
-             " device (DLPack type " + Twine(tensor->device.device_type) +
-             ")");
+             " device (DLPack type " + Twine(tensor->device.device_type) + ")");
     return result;
   }
   if (tensor->dtype.code != type.code || tensor->dtype.bits != type.bits ||
@@ -101,17 +100,16 @@ CpuArgument ArgumentChecker::tensor(StringRef name, const DLTensor *tensor,
     std::swap(order[1], order[2]);
   auto printOrder = [&] {
     return "[" +
-           llvm::join(llvm::map_range(
-                          order, [](Axis axis) { return axisName(axis); }),
-                      ", ") +
+           llvm::join(
+               llvm::map_range(order, [](Axis axis) { return axisName(axis); }),
+               ", ") +
            "]";
   };
   int64_t rank = axes.size();
   if (tensor->ndim != rank) {
-    fail(ErrorKind::InvalidValue, "expected '" + name + "' to have " +
-                                      Twine(rank) + " dimensions, " +
-                                      printOrder() + ", but got " +
-                                      Twine(tensor->ndim));
+    fail(ErrorKind::InvalidValue,
+         "expected '" + name + "' to have " + Twine(rank) + " dimensions, " +
+             printOrder() + ", but got " + Twine(tensor->ndim));
     return result;
   }
   result.sizes.assign(tensor->shape, tensor->shape + rank);
@@ -124,10 +122,17 @@ CpuArgument ArgumentChecker::tensor(StringRef name, const DLTensor *tensor,
     std::swap(result.strides[1], result.strides[2]);
   }
 
-  // Of an array without elements no stride is used, and libraries put any there.
+  // Of an array without elements no stride is used, and libraries put any
+  // there.
   bool empty = llvm::is_contained(result.sizes, 0);
   for (int64_t i = 0; i < rank; ++i) {
     int64_t size = result.sizes[i];
+    if (size < 0) {
+      fail(ErrorKind::InvalidValue,
+           "expected " + Twine(axisName(axes[i])) + " of '" + name +
+               "' to be at least 0, but got " + Twine(size));
+      return result;
+    }
     int64_t &bound = sizes[static_cast<size_t>(axes[i])];
     std::string &reason = reasons[static_cast<size_t>(axes[i])];
     if (bound < 0) {
@@ -135,10 +140,10 @@ CpuArgument ArgumentChecker::tensor(StringRef name, const DLTensor *tensor,
       reason = ("as in '" + name + "'").str();
     }
     if (size != bound) {
-      fail(ErrorKind::InvalidValue,
-           "expected " + Twine(axisName(axes[i])) + " of '" + name + "' " +
-               printOrder() + " to be " + Twine(bound) + ", " + reason +
-               ", but got " + Twine(size));
+      fail(ErrorKind::InvalidValue, "expected " + Twine(axisName(axes[i])) +
+                                        " of '" + name + "' " + printOrder() +
+                                        " to be " + Twine(bound) + ", " +
+                                        reason + ", but got " + Twine(size));
       return result;
     }
     // Two elements of an output in one place would be a race.
@@ -162,8 +167,8 @@ CpuArgument ArgumentChecker::tensor(StringRef name, const DLTensor *tensor,
   if (empty)
     return result;
   if (!tensor->data) {
-    fail(ErrorKind::InvalidValue, "expected '" + name +
-                                      "' to have data, but got a null pointer");
+    fail(ErrorKind::InvalidValue,
+         "expected '" + name + "' to have data, but got a null pointer");
     return result;
   }
   unsigned bytes = type.bits / 8;
@@ -186,17 +191,16 @@ void ArgumentChecker::perSequence(StringRef name, const DLTensor *tensor,
     anyStride.strides = nullptr;
     tensor = &anyStride;
   }
-  CpuArgument view =
-      this->tensor(name, tensor, kInt32, {Axis::B}, Use::Input);
+  CpuArgument view = this->tensor(name, tensor, kInt32, {Axis::B}, Use::Input);
   if (failed())
     return;
   for (int64_t b = 0; b < view.sizes[0]; ++b) {
     int32_t value = static_cast<const int32_t *>(view.data)[b * stride];
     if (value < least || value > most)
-      return fail(ErrorKind::InvalidValue,
-                  "expected " + name + "[" + Twine(b) + "] to be in [" +
-                      Twine(least) + ", " + Twine(most) + "], but got " +
-                      Twine(value));
+      return fail(ErrorKind::InvalidValue, "expected " + name + "[" + Twine(b) +
+                                               "] to be in [" + Twine(least) +
+                                               ", " + Twine(most) +
+                                               "], but got " + Twine(value));
     values.push_back(value);
   }
 }

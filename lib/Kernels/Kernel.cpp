@@ -43,11 +43,10 @@ static llvm::Error checkSpec(const KernelSpec &spec) {
                      "expected one function or all three, but got the set " +
                          llvm::Twine(spec.functions));
   if (whole && spec.listWidth != spec.params.topk)
-    return makeError(ErrorKind::InvalidValue,
-                     "expected lists as wide as topk = " +
-                         llvm::Twine(spec.params.topk) +
-                         " in a whole forward pass, but got " +
-                         llvm::Twine(spec.listWidth));
+    return makeError(
+        ErrorKind::InvalidValue,
+        "expected lists as wide as topk = " + llvm::Twine(spec.params.topk) +
+            " in a whole forward pass, but got " + llvm::Twine(spec.listWidth));
   for (auto [name, value] :
        {std::pair("D", spec.headDim), std::pair("Dv", spec.valueDim)})
     if (value < 8 || value > 256 || value % 8 != 0)
@@ -225,34 +224,43 @@ public:
   CpuArgument *addInt32(llvm::ArrayRef<int64_t> sizes) { return add(4, sizes); }
 
   llvm::Error allocate() {
-    size_t bytes = total;
-    if (bytes && posix_memalign(&memory, kAlignment, bytes) != 0)
+    if (overflow)
       return makeError(ErrorKind::OutOfMemory,
-                       "out of memory: " + llvm::Twine(bytes) +
+                       "out of memory: the pyramid and the lists of blocks "
+                       "would take more than 2^63 bytes");
+    if (total && posix_memalign(&memory, kAlignment, total) != 0) {
+      memory = nullptr;
+      return makeError(ErrorKind::OutOfMemory,
+                       "out of memory: " + llvm::Twine(total) +
                            " bytes for the pyramid and the lists of blocks "
                            "could not be allocated");
+    }
     for (size_t i = 0; i < arrays.size(); ++i)
       arrays[i]->data = static_cast<char *>(memory) + offsets[i];
     return llvm::Error::success();
   }
-  size_t getBytes() const { return total; }
+  int64_t getBytes() const { return total; }
 
 private:
-  static constexpr size_t kAlignment = 64;
+  static constexpr int64_t kAlignment = 64;
 
-  CpuArgument *add(size_t elementBytes, llvm::ArrayRef<int64_t> sizes) {
-    size_t bytes = elementBytes;
+  CpuArgument *add(int64_t elementBytes, llvm::ArrayRef<int64_t> sizes) {
+    // Sizes of expanded tensors may be far beyond any memory.
+    int64_t bytes = elementBytes;
     for (int64_t size : sizes)
-      bytes *= size;
-    arrays.push_back(std::make_unique<CpuArgument>(
-        CpuArgument::array(nullptr, sizes)));
+      overflow |= __builtin_mul_overflow(bytes, size, &bytes);
+    overflow |= __builtin_add_overflow(bytes, kAlignment, &bytes);
+    arrays.push_back(
+        std::make_unique<CpuArgument>(CpuArgument::array(nullptr, sizes)));
     offsets.push_back(total);
-    total += llvm::alignTo(bytes, kAlignment);
+    overflow |= __builtin_add_overflow(
+        total, llvm::alignDown(bytes, kAlignment), &total);
     return arrays.back().get();
   }
   llvm::SmallVector<std::unique_ptr<CpuArgument>> arrays;
-  llvm::SmallVector<size_t> offsets;
-  size_t total = 0;
+  llvm::SmallVector<int64_t> offsets;
+  int64_t total = 0;
+  bool overflow = false;
   void *memory = nullptr;
 };
 } // namespace
@@ -279,8 +287,9 @@ llvm::Error Kernel::run(const KernelArguments &given, ThreadPool &pool,
   // Inputs; their sizes give those of all others.
   CpuArgument q, v;
   if (routes || attends)
-    q = check.tensor("q", given.q, dtype, {Axis::B, Axis::Hq, Axis::Tq, Axis::D},
-                     Use::Input, Layout::Heads);
+    q = check.tensor("q", given.q, dtype,
+                     {Axis::B, Axis::Hq, Axis::Tq, Axis::D}, Use::Input,
+                     Layout::Heads);
   CpuArgument k =
       check.tensor("k", given.k, dtype, {Axis::B, Axis::Hkv, Axis::Tk, Axis::D},
                    Use::Input, Layout::Heads);
@@ -291,10 +300,17 @@ llvm::Error Kernel::run(const KernelArguments &given, ThreadPool &pool,
   if (check.failed())
     return check.takeError();
   int64_t batch = check.getSize(Axis::B), keys = check.getSize(Axis::Tk);
-  if (keys > std::numeric_limits<int32_t>::max())
+  // A length of each sequence is kept here, however the tensors are strided.
+  constexpr int64_t mostSequences = 1 << 24;
+  if (batch > mostSequences)
     return makeError(ErrorKind::InvalidValue,
-                     "expected at most 2147483647 keys in a sequence, but got " +
-                         llvm::Twine(keys));
+                     "expected B to be at most " + llvm::Twine(mostSequences) +
+                         ", but got " + llvm::Twine(batch));
+  if (keys > std::numeric_limits<int32_t>::max())
+    return makeError(
+        ErrorKind::InvalidValue,
+        "expected at most 2147483647 keys in a sequence, but got " +
+            llvm::Twine(keys));
 
   llvm::SmallVector<int32_t, 8> kLen, qStart;
   if (given.kLen)
@@ -336,7 +352,8 @@ llvm::Error Kernel::run(const KernelArguments &given, ThreadPool &pool,
   }
   int64_t leaves = layout.getNumLeaves(keys), rows = layout.getNumRows(keys);
   check.bind(Axis::Rows, rows, "the nodes over Tk keys");
-  check.bind(Axis::Levels, layout.getNumLevels(keys), "the levels over Tk keys");
+  check.bind(Axis::Levels, layout.getNumLevels(keys),
+             "the levels over Tk keys");
   check.bind(Axis::Leaves, leaves, "which is ceil(Tk / block_size)");
 
   // Between the functions, or given by the caller: the pyramid and the lists.
@@ -353,20 +370,19 @@ llvm::Error Kernel::run(const KernelArguments &given, ThreadPool &pool,
     scratchPyramid = scratch.add(spec.getSummaryType(),
                                  {batch, spec.kvHeads, rows, spec.headDim});
     if (spec.usesAtoms()) {
-      scratchAtoms = scratch.add(
-          spec.getSummaryType(),
-          {batch, spec.kvHeads, leaves, params.leafAtoms, spec.headDim});
+      scratchAtoms =
+          scratch.add(spec.getSummaryType(), {batch, spec.kvHeads, leaves,
+                                              params.leafAtoms, spec.headDim});
       scratchOutlier = scratch.addInt32({batch, spec.kvHeads, leaves});
     }
   } else if (builds || routes) {
     Use use = builds ? Use::Output : Use::Input;
-    pyramid =
-        check.tensor("pyramid", given.pyramid, summary,
-                     {Axis::B, Axis::Hkv, Axis::Rows, Axis::D}, use);
+    pyramid = check.tensor("pyramid", given.pyramid, summary,
+                           {Axis::B, Axis::Hkv, Axis::Rows, Axis::D}, use);
     if (spec.usesAtoms()) {
-      atoms = check.tensor(
-          "atoms", given.atoms, summary,
-          {Axis::B, Axis::Hkv, Axis::Leaves, Axis::A, Axis::D}, use);
+      atoms = check.tensor("atoms", given.atoms, summary,
+                           {Axis::B, Axis::Hkv, Axis::Leaves, Axis::A, Axis::D},
+                           use);
       outlier = check.tensor("outlier", given.outlier, kInt32,
                              {Axis::B, Axis::Hkv, Axis::Leaves}, use);
     } else {

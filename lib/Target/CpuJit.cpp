@@ -130,10 +130,10 @@ static llvm::Error addEntries(llvm::Module &module) {
     llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "", entry));
     llvm::SmallVector<llvm::Value *> arguments;
     for (llvm::Argument &argument : function->args()) {
-      llvm::Value *slot = b.CreateConstGEP1_64(pointer, entry->getArg(0),
-                                               argument.getArgNo());
-      arguments.push_back(b.CreateLoad(argument.getType(),
-                                       b.CreateLoad(pointer, slot)));
+      llvm::Value *slot =
+          b.CreateConstGEP1_64(pointer, entry->getArg(0), argument.getArgNo());
+      arguments.push_back(
+          b.CreateLoad(argument.getType(), b.CreateLoad(pointer, slot)));
     }
     b.CreateCall(function, arguments);
     b.CreateRetVoid();

@@ -206,7 +206,10 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
             ) from error
         return numpy.empty(shape, ml_dtypes.bfloat16)
     kinds = {"f32": numpy.float32, "f16": numpy.float16, "i32": numpy.int32}
-    return numpy.empty(shape, kinds[dtype])
+    try:
+        return numpy.empty(shape, kinds[dtype])
+    except (MemoryError, ValueError) as error:  # ValueError: beyond what NumPy can address
+        raise RuntimeError(f"out of memory for a result of shape {list(shape)}: {error}") from error
 
 
 def give_back(like: Any, array: Any) -> Any:

@@ -50,7 +50,8 @@ inline ThreadPool &getPool() {
 /// serves all lengths, so each module is compiled once; null, and a failed
 /// test, if it cannot be.
 inline OpCode *getCode(const OpProblem &problem, int64_t listWidth,
-                       const CompileOptions &options, KernelFunctions function) {
+                       const CompileOptions &options,
+                       KernelFunctions function) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
   // Never destroyed: an engine still uses LLVM's static data when it goes.

@@ -53,7 +53,7 @@ struct KernelSpec {
   int64_t headDim = 64;                 ///< D
   int64_t valueDim = 64;                ///< Dv
   int64_t listWidth = 16;               ///< entries of a list in attention
-  bool hasQStart = true; ///< absent: the last query stands at the last key
+  bool hasQStart = true;     ///< absent: the last query stands at the last key
   bool wantOpenSums = false; ///< of build_pyramid
   bool wantCount = false;    ///< of route
   bool wantScores = false;   ///< of route

@@ -123,6 +123,25 @@ def test_pyramids():
         pisa.route(Q, K, other)
 
 
+def expanded(*shape):
+    """Zeros that take no memory."""
+    return np.broadcast_to(np.zeros(shape[-1], np.float32), shape)
+
+
+@pytest.mark.parametrize(
+    "queries,keys,error,match",
+    [
+        ((1 << 25, 0, 1, 8), (1 << 25, 9, 1, 8), ValueError, "B to be at most 16777216"),
+        ((1 << 24, 0, 1, 8), (1 << 24, 1 << 30, 1, 8), RuntimeError, "out of memory"),
+        ((1 << 24, 0, 512, 8), (1 << 24, (1 << 31) - 1, 512, 8), RuntimeError, "more than 2.63"),
+        ((1 << 20, 1 << 20, 1, 256), (1 << 20, 1 << 20, 1, 256), RuntimeError, "out of memory"),
+    ],
+)
+def test_sizes_beyond_any_memory(queries, keys, error, match):
+    with pytest.raises(error, match=match):
+        pisa.attention(expanded(*queries), expanded(*keys), expanded(*keys))
+
+
 def test_unknown_arguments():
     with pytest.raises(TypeError, match="topks"):
         pisa.attention(Q, K, K, topks=4)

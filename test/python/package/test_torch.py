@@ -152,6 +152,20 @@ def test_whole_graph_with_at_most_one_recompile():
     assert counter.frame_count <= 2
 
 
+def test_lengths_in_a_graph():
+    torch._dynamo.reset()
+    q, k, v = qkv(90)
+    lengths = torch.tensor([90, 61])
+    want = call(q, k, v, k_len=lengths, q_start=0)
+
+    @torch.compile(fullgraph=True, backend="eager")
+    def model(q, k, v, lengths):
+        return call(q, k, v, k_len=lengths, q_start=0)
+
+    assert same(model(q, k, v, lengths), want)
+    assert same(model(q, k, v, lengths - 30), call(q, k, v, k_len=[60, 31], q_start=0))
+
+
 def test_inductor():
     torch._dynamo.reset()
     model = torch.compile(lambda q, k, v: call(q, k, v, layout="bhsd")[0] + 1, fullgraph=True)
