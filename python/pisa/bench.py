@@ -15,6 +15,9 @@ from ._kernels import _free_frames, get_kernel
 from ._params import make_params
 from ._threads import get_num_threads, set_num_threads
 
+# Calls of which the mean is taken, five times, for the host time.
+HOST_CALLS = 5000
+
 COLUMNS = ("pyramid", "route", "attention", "whole", "dense, ours", "dense, PyTorch")
 
 
@@ -117,7 +120,7 @@ def measure(library: str, length: int, a: argparse.Namespace) -> dict[str, float
     return found
 
 
-def host_time(library: str, calls: int = 5000) -> tuple[float, float]:
+def host_time(library: str, calls: int = HOST_CALLS) -> tuple[float, float]:
     """Microseconds of a whole `pisa.attention` on one query and one key, and of the C call in it
     with everything prepared: the kernel, its checks, and the way through ctypes. The difference is
     the host time."""
@@ -167,10 +170,27 @@ def run(a: argparse.Namespace) -> int:
         library = "torch"
     except ImportError:
         library = "numpy"
+    if a.threads < 0:
+        raise ValueError(f"expected --threads to be at least 0, but got {a.threads}")
+    if a.json and not a.json.parent.is_dir():
+        raise ValueError(f"expected --json in a folder that exists, but got {str(a.json)!r}")
     before = get_num_threads()
+    torch_before = torch.get_num_threads() if library == "torch" else 0
+    try:
+        return report(library, a)
+    finally:
+        set_num_threads(before)
+        if library == "torch":
+            torch.set_num_threads(torch_before)
+
+
+def report(library: str, a: argparse.Namespace) -> int:
+    """Measures and prints; changes the number of threads."""
     set_num_threads(a.threads)
     threads = get_num_threads()
     if library == "torch":
+        import torch
+
         torch.set_num_threads(threads)
     print(
         f"{a.dtype}, batch {a.batch}, {a.heads}/{a.kv_heads} heads, D = {a.head_dim}, K = {a.topk},"
@@ -190,10 +210,10 @@ def run(a: argparse.Namespace) -> int:
         rows.append({"length": length, **found})
     set_num_threads(1)
     whole_us, prepared_us = host_time(library)
-    set_num_threads(before)
     print(
         f"\nhost time of a call: {whole_us - prepared_us:.1f} us ({whole_us:.1f} us in all,"
-        f" {prepared_us:.1f} us of them the C call; one query, one key, one thread)"
+        f" {prepared_us:.1f} us of them the C call with everything prepared; one query, one key,"
+        f" one thread; best of 5 times {HOST_CALLS} calls; the output's allocation is in it)"
     )
     if a.json:
         record = {"rows": rows, "whole_us": whole_us, "c_call_us": prepared_us}

@@ -4,6 +4,8 @@ Everything here is plain NumPy in float64, for a few rows of one head; it explai
 did and shares no code with them. It needs Matplotlib (`pip install pisa[plot]`) for the picture.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 from . import _call as call
 from . import ops
 from ._arrays import is_torch
-from ._params import Params, integer, make_params
+from ._params import Params, boolean, integer, make_params
 
 # The colours span this much mass; what is below is drawn in the darkest one.
 LEAST_MASS = 1e-5
@@ -68,6 +70,15 @@ def _take_head(
     length = _one("k_len", k_len, batch, sizes.batch)
     if length is None:
         length = k_sizes.length
+        if causal and q_start is None and 0 < length < sizes.length:
+            raise ValueError(
+                f"expected Tq to be at most Tk = {length} in causal attention without q_start,"
+                f" but got {sizes.length}"
+            )
+    if not 0 <= length <= k_sizes.length:
+        raise ValueError(
+            f"expected k_len[{batch}] to be in [0, {k_sizes.length}], but got {length}"
+        )
     start = _one("q_start", q_start, batch, sizes.batch)
     if start is None and causal:
         start = length - sizes.length
@@ -119,20 +130,50 @@ def mass(
     """
     if not 1 <= integer("block_size", block_size):
         raise ValueError(f"expected block_size to be at least 1, but got {block_size}")
+    boolean("causal", causal)
     head = _take_head(q, k, layout, causal, softmax_scale, q_start, k_len, batch, kv_head)
     queries = head.q.shape[1]
-    chosen = np.arange(queries) if rows is None else np.asarray(rows, np.int64)
-    if chosen.ndim != 1 or ((chosen < 0) | (chosen >= queries)).any():
-        raise ValueError(f"expected rows to be a list of queries in [0, {queries - 1}]")
+    chosen = np.arange(queries) if rows is None else np.asarray(rows)
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        raise TypeError(f"expected rows to be a list of ints, but got {rows!r}")
+    if ((chosen < 0) | (chosen >= queries)).any():
+        raise ValueError(f"expected rows to be queries in [0, {queries - 1}], but got {rows!r}")
+    chosen = chosen.astype(np.int64)
     return _block_mass(head, chosen, block_size, causal)
 
 
+def _log_sum_exp(logits: np.ndarray) -> np.ndarray:
+    """Over the last axis; infinities and NaN as docs/Spec.md has them."""
+    top = logits.max(-1)
+    safe = np.where(np.isfinite(top), top, 0)
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.where(np.isinf(top), top, safe + np.log(np.exp(logits - safe[..., None]).sum(-1)))
+
+
+def _best(nodes: list[int], score: Callable[[int], float], count: int) -> list[int]:
+    """The `count` nodes that come first by (is NaN, -score, index)."""
+
+    def order(node: int) -> tuple[bool, float, int]:
+        value = score(node)
+        return (math.isnan(value), 0.0 if math.isnan(value) else -value, node)
+
+    return sorted(nodes, key=order)[: max(count, 0)]
+
+
 def kept_nodes(
-    head: Head, summaries: np.ndarray, row: int, params: Params
+    head: Head,
+    summaries: np.ndarray,
+    row: int,
+    params: Params,
+    atoms: np.ndarray | None = None,
+    outlier: np.ndarray | None = None,
 ) -> dict[int, np.ndarray]:
-    """docs/Spec.md section 2 for one query block, from the root down: level -> the nodes that are
-    kept there, for every level above the leaves. summaries [rows of the pyramid, D] float64, those
-    that were stored."""
+    """docs/Spec.md section 2 for one query block, in float64: level -> the nodes that are kept
+    there, from the root down to the leaves, level 1.
+
+    summaries [rows of the pyramid, D], and for rerank atoms [leaves, A, D] and outlier [leaves]:
+    what was stored.
+    """
     c, g, shared = params.block_size, params.fanout, params.query_block
     beam = params.topk if params.beam is None else params.beam
     nodes = [-(-len(head.k) // c)]  # by level, leaves first
@@ -152,33 +193,57 @@ def kept_nodes(
     exist = -(-head.length // c)
     forced = {leaf for leaf in forced if 0 <= leaf < exist and (last is None or leaf * c <= last)}
 
-    def score(level: int, node: int) -> float:
-        below = level - 1
-        children = np.arange(node * g, min((node + 1) * g, nodes[below - 1]))
-        span = c * g ** (below - 1)
-        count = np.clip(head.length - children * span, 0, span)
-        children, count = children[count > 0], count[count > 0]
-        logits = head.scale * q @ summaries[offsets[below - 1] + children].T + np.log(count)
-        top = logits.max(1)
-        return float((top + np.log(np.exp(logits - top[:, None]).sum(1))).sum())
+    def of_children(level: int) -> Callable[[int], float]:
+        def score(node: int) -> float:
+            children = np.arange(node * g, min((node + 1) * g, nodes[level - 2]))
+            span = c * g ** (level - 2)
+            count = np.clip(head.length - children * span, 0, span)
+            children, count = children[count > 0], count[count > 0]
+            means = summaries[offsets[level - 2] + children]
+            return float(_log_sum_exp(head.scale * q @ means.T + np.log(count)).sum())
+
+        return score
+
+    def exact(leaf: int) -> float:
+        keys = head.k[leaf * c : min((leaf + 1) * c, head.length)]
+        return float(_log_sum_exp(head.scale * q @ keys.T).sum())
+
+    def before(leaf: int) -> float:
+        assert atoms is not None and outlier is not None
+        size = c // atoms.shape[1]
+        begin = leaf * c + size * np.arange(atoms.shape[1])
+        count = np.clip(head.length - begin, 0, size)
+        count = count - ((begin <= outlier[leaf]) & (outlier[leaf] < begin + size))
+        some = count > 0
+        vectors = np.concatenate([atoms[leaf][some], head.k[outlier[leaf]][None]])
+        weights = np.log(np.concatenate([count[some], [1]]))
+        return float(_log_sum_exp(head.scale * q @ vectors.T + weights).sum())
+
+    def candidates(level: int, above: np.ndarray) -> np.ndarray:
+        span = c * g ** (level - 1)
+        found = (above[:, None] * g + np.arange(g)).ravel()
+        fits = (found < nodes[level - 1]) & (found * span < head.length)
+        if params.causal and last is not None:
+            fits &= found * span <= last
+        return found[fits]
 
     top = len(nodes)
-    kept = {top: np.zeros(1, np.int64)}
-    for level in range(top - 1, 1, -1):
-        span = c * g ** (level - 1)
-        candidates = (kept[level + 1][:, None] * g + np.arange(g)).ravel()
-        begin = candidates * span
-        fits = (candidates < nodes[level - 1]) & (begin < head.length)
-        if params.causal and last is not None:
-            fits &= begin <= last
-        candidates = candidates[fits]
-        if len(candidates) > beam:
-            above = {leaf // g ** (level - 1) for leaf in forced}
-            must = [n for n in candidates if n in above]
-            free = [n for n in candidates if n not in above]
-            best = sorted(free, key=lambda n: (-score(level, n), n))[: beam - len(must)]
-            candidates = np.sort(np.array(must + best, np.int64))
-        kept[level] = candidates
+    kept = {top: np.zeros(1 if exist else 0, np.int64)}
+    for level in range(top - 1, 0, -1):
+        found = candidates(level, kept[level + 1])
+        must_all = {leaf // g ** (level - 1) for leaf in forced}
+        must = [int(n) for n in found if n in must_all]
+        free = [int(n) for n in found if n not in must_all]
+        width = params.topk if level == 1 else beam
+        if len(found) > width:
+            score = of_children(level) if level > 1 else exact
+            if level == 1 and params.rerank is not None:
+                if params.rerank == 0:
+                    score = before
+                else:
+                    free = _best(free, before, params.rerank - len(must))
+            free = _best(free, score, width - len(must))
+        kept[level] = np.array(sorted(must + free), np.int64)
     return kept
 
 
@@ -204,7 +269,8 @@ def selection(
     Returns a matplotlib Figure, one panel a level, the leaves last. Colour is the softmax mass of a
     node's keys (mean over the group's heads, of dense attention), veiled where the search did not
     keep it. The leaves are what `pisa.route` gives; the levels above are replayed in float64 from
-    the stored summaries, and the title says in how many rows rounding let the two part.
+    the stored summaries, and the title says in how many rows the replay ends in other leaves,
+    which rounding may cause where scores are as good as equal.
 
     Raises RuntimeError without Matplotlib, otherwise as `pisa.attention` does.
     """
@@ -217,6 +283,7 @@ def selection(
     if integer("max_rows", max_rows) < 1:
         raise ValueError(f"expected max_rows to be at least 1, but got {max_rows}")
     params = make_params(**parameters)
+    _require_matplotlib()
     head = _take_head(q, k, layout, params.causal, softmax_scale, q_start, k_len, batch, kv_head)
     pyramid = ops.build_pyramid(
         k, block_size=params.block_size, fanout=params.fanout, leaf_atoms=params.leaf_atoms,
@@ -231,19 +298,25 @@ def selection(
     )  # fmt: skip
     lists = np.asarray(indices[batch, kv_head])
     summaries = _wide(pyramid.summaries[batch, kv_head])
+    atoms = None if pyramid.atoms is None else _wide(pyramid.atoms[batch, kv_head])
+    outlier = None if pyramid.outlier is None else np.asarray(pyramid.outlier[batch, kv_head])
     rows = np.unique(np.linspace(0, len(lists) - 1, min(max_rows, len(lists))).astype(np.int64))
     if len(rows) == 0 or len(head.k) == 0:
         raise ValueError("expected at least one query and one key to draw")
     last_query = np.minimum((rows + 1) * params.query_block, head.q.shape[1]) - 1
     leaf_mass = _block_mass(head, last_query, params.block_size, params.causal)
-    kept = [kept_nodes(head, summaries, int(row), params) for row in rows]
-    levels = max(kept[0])
-    apart = 0
-    for i, row in enumerate(rows):
-        if levels >= 2:
-            chosen = lists[row][lists[row] >= 0] // params.fanout
-            apart += not np.isin(chosen, kept[i][2]).all()
+    kept = [kept_nodes(head, summaries, int(row), params, atoms, outlier) for row in rows]
+    apart = sum(
+        not np.array_equal(lists[row][lists[row] >= 0], kept[i][1]) for i, row in enumerate(rows)
+    )
     return _draw(rows * params.query_block, leaf_mass, kept, lists[rows], params, apart)
+
+
+def _require_matplotlib() -> None:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise RuntimeError("a picture needs Matplotlib: pip install 'pisa[plot]'") from error
 
 
 def _draw(
@@ -254,11 +327,9 @@ def _draw(
     params: Params,
     apart: int,
 ) -> Any:
-    try:
-        from matplotlib.colors import LinearSegmentedColormap, LogNorm
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise RuntimeError("a picture needs Matplotlib: pip install 'pisa[plot]'") from error
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
+    from matplotlib.figure import Figure
+
     top = max(kept[0])
     shown = list(range(top - 1, 0, -1)) or [1]  # the root is always kept
     columns = min(4, len(shown))
@@ -285,10 +356,15 @@ def _draw(
         panel.imshow(np.ma.array(1 - chosen, mask=masses <= 0), vmin=0, vmax=1, cmap=veil, **place)
         name = "leaves" if level == 1 else f"level {level}"
         width = params.topk if level == 1 else params.topk if params.beam is None else params.beam
-        captured = (masses * chosen).sum(1) / np.maximum(masses.sum(1), 1e-300)
+        total = masses.sum(1)
+        known = np.isfinite(total) & (total > 0)
+        captured = (masses * chosen)[known].sum(1) / total[known]
+        share = f"{captured.mean():.3f}" if len(captured) else "unknown"
+        if not known.all():
+            share += f" ({known.sum()} of {len(known)} rows)"
         panel.set_title(
             f"{name}: {masses.shape[1]} nodes, {'K' if level == 1 else 'W'} = {width},"
-            f" mass {captured[masses.sum(1) > 0].mean():.3f}",
+            f" mass {share}",
             fontsize=9,
         )
         ticks = np.linspace(0, len(queries) - 1, min(5, len(queries))).astype(int)
@@ -301,6 +377,6 @@ def _draw(
     figure.colorbar(image, ax=list(panels), extend="min", label="softmax mass of a node's keys")
     title = "Nodes that each query kept, over the attention mass (pale: not kept)"
     if apart:
-        title += f"\nin {apart} of {len(queries)} rows rounding decided a tie above the leaves"
+        title += f"\nin {apart} of {len(queries)} rows the replay ends in other leaves"
     figure.suptitle(title, fontsize=11)
     return figure

@@ -40,12 +40,16 @@ def test_bench(capsys, tmp_path):
         ("bench --dtype float64", "--dtype"),
         ("bench --runs 0", "--runs"),
         ("bench --lengths 0", "--lengths"),
+        ("bench --threads -1", "--threads"),
+        ("bench --json /nowhere/numbers.json", "--json"),
         ("bench --heads 3 --kv-heads 2", "Hq"),
     ],
 )
 def test_bad_arguments(arguments, said, capsys):
+    before = pisa.get_num_threads()
     assert main(arguments.split()) == 2
     assert said in capsys.readouterr().err
+    assert pisa.get_num_threads() == before
 
 
 def test_argparse_refuses_the_rest(capsys):

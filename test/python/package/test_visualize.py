@@ -28,35 +28,62 @@ def test_mass_is_a_distribution():
     assert np.abs(mass[3] - share).max() < 1e-12
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"beam": 6},
-        {"fanout": 3},
-        {"query_block": 4, "q_start": 0},
-        {"causal": False},
-        {"k_len": 333},
-    ],
-    ids=str,
-)
-def test_the_replay_leads_to_the_leaves_of_the_kernel(options):
-    """Every selected leaf is a child of a node that the replay keeps, up to ties of rounding."""
-    q, k = head()
+def replay(q, k, **options):
+    """Rows of which the replay in float64 and the kernel choose other leaves, and all."""
     given = {"topk": 4, "block_size": 16, **options}
     lengths = {n: given.pop(n) for n in ("q_start", "k_len") if n in given}
     params = visualize.make_params(**given)
     one = visualize._take_head(
         q, k, "bshd", params.causal, None, lengths.get("q_start"), lengths.get("k_len"), 0, 1
     )
-    pyramid = pisa.build_pyramid(k, block_size=16, fanout=params.fanout, k_len=lengths.get("k_len"))
+    pyramid = pisa.build_pyramid(
+        k,
+        block_size=16,
+        fanout=params.fanout,
+        k_len=lengths.get("k_len"),
+        return_atoms=params.rerank is not None,
+    )
     routing = {n: v for n, v in given.items() if n not in ("block_size", "fanout")}
     lists = pisa.route(q, k, pyramid, **routing, **lengths)[0, 1]
+    atoms = outlier = None
+    if pyramid.atoms is not None:
+        atoms, outlier = pyramid.atoms[0, 1].astype(np.float64), pyramid.outlier[0, 1]
+    summaries = pyramid.summaries[0, 1].astype(np.float64)
+    rows = range(0, len(lists), 5)
     apart = 0
-    for row in range(0, len(lists), 7):
-        kept = visualize.kept_nodes(one, pyramid.summaries[0, 1].astype(np.float64), row, params)
-        chosen = lists[row][lists[row] >= 0]
-        apart += not np.isin(chosen // params.fanout, kept[2]).all()
+    for row in rows:
+        kept = visualize.kept_nodes(one, summaries, row, params, atoms, outlier)
+        apart += not np.array_equal(lists[row][lists[row] >= 0], kept[1])
+    return apart, len(rows)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"beam": 6},
+        {"fanout": 3},
+        {"rerank": 6, "beam": 6},
+        {"rerank": 0},
+        {"query_block": 4, "q_start": 0},
+        {"causal": False},
+        {"causal": False, "k_len": 333},
+        {"k_len": 333},
+    ],
+    ids=str,
+)
+def test_the_replay_ends_in_the_leaves_of_the_kernel(options):
+    """Two programs of one specification, but for ties of rounding."""
+    apart, rows = replay(*head(), **options)
+    assert rows >= 20 and apart <= 1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_the_replay_with_values_that_are_no_numbers(value):
+    q, k = head()
+    k[0, 70, :, 3] = value
+    with np.errstate(invalid="ignore"):
+        apart, _ = replay(q, k)
     assert apart <= 1
 
 
@@ -101,7 +128,25 @@ def test_refusals(options, error, match):
         visualize.selection(q, k, **options)
 
 
-def test_rows_must_be_queries():
+@pytest.mark.parametrize(
+    "options,error,match",
+    [
+        ({"rows": [40]}, ValueError, r"rows.*\[0, 39\]"),
+        ({"rows": [1.7]}, TypeError, "rows"),
+        ({"k_len": 41}, ValueError, r"k_len\[0\].*\[0, 40\].*41"),
+        ({"k_len": -5}, ValueError, r"k_len\[0\].*-5"),
+        ({"causal": 3}, TypeError, "causal"),
+        ({"block_size": 0}, ValueError, "block_size"),
+    ],
+    ids=str,
+)
+def test_mass_refuses(options, error, match):
     q, k = head(40)
-    with pytest.raises(ValueError, match=r"rows.*\[0, 39\]"):
-        visualize.mass(q, k, rows=[40])
+    with pytest.raises(error, match=match):
+        visualize.mass(q, k, **options)
+
+
+def test_mass_of_more_queries_than_keys():
+    q, k = head(40)
+    with pytest.raises(ValueError, match="Tq to be at most Tk = 30"):
+        visualize.mass(q, k[:, :30])
