@@ -1,5 +1,7 @@
 """The picture shows what the kernels did."""
 
+import sys
+
 import numpy as np
 import pisa
 import pytest
@@ -123,9 +125,17 @@ def test_tensors_and_other_layouts():
     ids=str,
 )
 def test_refusals(options, error, match):
+    pytest.importorskip("matplotlib")
     q, k = head(40)
     with pytest.raises(error, match=match):
         visualize.selection(q, k, **options)
+
+
+def test_without_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    q, k = head(40)
+    with pytest.raises(RuntimeError, match=r"pip install 'pisa\[plot\]'"):
+        visualize.selection(q, k, topk=3)
 
 
 @pytest.mark.parametrize(
