@@ -106,10 +106,6 @@ def _positions(name: str, value: Any, like: Tensor) -> Tensor | None:
     return value
 
 
-def _blocks(length: Any, query_block: int) -> Any:
-    return (length + query_block - 1) // query_block
-
-
 # --------------------------------------------------------------------------------------- attention
 
 
@@ -161,7 +157,7 @@ def _attention_fake(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     heads, length = (2, 1) if layout == "bshd" else (1, 2)
     lse = (q.shape[0], q.shape[heads], q.shape[length]) if return_lse else (0,)
-    blocks = _blocks(q.shape[length], query_block)
+    blocks = ops.query_blocks(q.shape[length], query_block)
     indices = (q.shape[0], k.shape[heads], blocks, topk) if return_indices else (0,)
     return (
         q.new_empty((*q.shape[:3], v.shape[3])),

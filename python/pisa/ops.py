@@ -202,8 +202,16 @@ def _output_shape(q: call.Heads, value_dim: int, layout: str) -> tuple[int, ...]
     return (q.batch, q.heads, q.length, value_dim)
 
 
-def _query_blocks(length: int, query_block: int) -> int:
-    return -(-length // query_block)
+def query_blocks(length: Any, query_block: int) -> Any:
+    """NQ; of a symbolic length too."""
+    return (length + query_block - 1) // query_block
+
+
+def _add_lengths(arrays: dict[str, Any], batch: int, k_len: Any, q_start: Any) -> None:
+    """Adds those of k_len and q_start that are given to a kernel's arrays."""
+    for name, value in (("k_len", k_len), ("q_start", q_start)):
+        if value is not None:
+            arrays[name] = call.lengths(name, value, batch)
 
 
 def forward_flags(causal: bool, q_start: Any, return_lse: bool, check: bool) -> int:
@@ -246,13 +254,10 @@ def attention_arrays(
     if return_lse:
         lse = arrays["lse"] = empty(q, (batch, q_sizes.heads, q_sizes.length), "f32")
     if return_indices:
-        blocks = _query_blocks(q_sizes.length, params.query_block)
+        blocks = query_blocks(q_sizes.length, params.query_block)
         indices = empty(q, (batch, k_sizes.heads, blocks, params.topk), "i32")
         arrays["indices"] = indices
-    if k_len is not None:
-        arrays["k_len"] = call.lengths("k_len", k_len, batch)
-    if q_start is not None:
-        arrays["q_start"] = call.lengths("q_start", q_start, batch)
+    _add_lengths(arrays, batch, k_len, q_start)
     kernel(arrays, call.softmax_scale(softmax_scale, q_sizes.dim), layout == "bshd", measure)
     return (
         give_back(q, out),
@@ -368,8 +373,7 @@ def build_pyramid(
         arrays["outlier"] = empty(k, (*outer, leaves), "i32")
     if return_open_sums:
         arrays["open_sums"] = empty(k, (*outer, levels, sizes.dim), "f32")
-    if k_len is not None:
-        arrays["k_len"] = call.lengths("k_len", k_len, sizes.batch)
+    _add_lengths(arrays, sizes.batch, k_len, None)
     kernel(arrays, 1.0, layout == "bshd")
 
     def result(name: str) -> Any:
@@ -451,7 +455,7 @@ def route(
         q_sizes.dim, q_sizes.dim, params.topk, params,
     )  # fmt: skip
     kernel = get_kernel(key)
-    outer = (q_sizes.batch, k_sizes.heads, _query_blocks(q_sizes.length, params.query_block))
+    outer = (q_sizes.batch, k_sizes.heads, query_blocks(q_sizes.length, params.query_block))
     arrays = {"q": q, "k": k, "pyramid": pyramid.summaries}
     if rerank is not None:
         arrays |= {"atoms": pyramid.atoms, "outlier": pyramid.outlier}
@@ -463,10 +467,7 @@ def route(
     if return_scores:
         arrays["scores"] = empty(q, (*outer, params.topk), "f32")
         outputs.append("scores")
-    if k_len is not None:
-        arrays["k_len"] = call.lengths("k_len", k_len, q_sizes.batch)
-    if q_start is not None:
-        arrays["q_start"] = call.lengths("q_start", q_start, q_sizes.batch)
+    _add_lengths(arrays, q_sizes.batch, k_len, q_start)
     kernel(arrays, call.softmax_scale(softmax_scale, q_sizes.dim), layout == "bshd")
     results = tuple(give_back(q, arrays[name]) for name in outputs)
     return results[0] if len(results) == 1 else results
@@ -565,9 +566,6 @@ def block_sparse_arrays(
     lse = None
     if return_lse:
         lse = arrays["lse"] = empty(q, (batch, q_sizes.heads, q_sizes.length), "f32")
-    if k_len is not None:
-        arrays["k_len"] = call.lengths("k_len", k_len, batch)
-    if q_start is not None:
-        arrays["q_start"] = call.lengths("q_start", q_start, batch)
+    _add_lengths(arrays, batch, k_len, q_start)
     kernel(arrays, call.softmax_scale(softmax_scale, q_sizes.dim), layout == "bshd")
     return give_back(q, out), None if lse is None else give_back(q, lse)

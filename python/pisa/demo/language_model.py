@@ -12,7 +12,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from ..evaluation import ArgumentError, EvaluationError
-from ..evaluation.text import source_text
+from ..evaluation.text import build_tokeniser, source_text
 from . import require_modules
 
 if TYPE_CHECKING:
@@ -61,22 +61,6 @@ class LanguageModel:
     def decode(self, ids: list[int]) -> str:
         """The text of token ids."""
         return self.tokeniser.decode(ids, skip_special_tokens=False)
-
-
-def build_tokeniser(vocabulary: list[str], merges: list[str]) -> Tokenizer:
-    """The byte-level BPE of `pisa.evaluation.text.tokenise`: each digit is a token of its own."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-
-    pairs = [(left, right) for left, right in (merge.split(" ") for merge in merges)]
-    tokeniser = Tokenizer(models.BPE({word: i for i, word in enumerate(vocabulary)}, pairs))
-    tokeniser.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
-        ]
-    )
-    tokeniser.decoder = decoders.ByteLevel()
-    return tokeniser
 
 
 def half_rotation(weight: np.ndarray, heads: int) -> np.ndarray:

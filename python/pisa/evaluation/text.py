@@ -3,10 +3,14 @@ tokeniser."""
 
 import sysconfig
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import EvaluationError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 # Short modules first, so that the default length covers several; the order is fixed and the
 # versions of Python differ little in these files. Longer texts go on into the larger ones.
@@ -56,13 +60,11 @@ def source_text() -> str:
     return "".join(parts)
 
 
-def tokenise(text: str, vocabulary: list[str], merges: list[str], count: int) -> np.ndarray:
-    """The first `count` token ids of `text` as int64, by byte-level BPE with each digit a token of
-    its own.
+def build_tokeniser(vocabulary: list[str], merges: list[str]) -> "Tokenizer":
+    """Byte-level BPE with each digit a token of its own.
 
     That is the pre-tokeniser "smollm" of GGUF: single digits, then the regular expression of GPT-2.
-    `vocabulary` and `merges` are as GGUF stores them. No special token is added. Raises
-    EvaluationError if the text is too short.
+    `vocabulary` and `merges` are as GGUF stores them.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
@@ -75,6 +77,14 @@ def tokenise(text: str, vocabulary: list[str], merges: list[str], count: int) ->
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def tokenise(text: str, vocabulary: list[str], merges: list[str], count: int) -> np.ndarray:
+    """The first `count` token ids of `text` as int64, by `build_tokeniser`. No special token is
+    added. Raises EvaluationError if the text is too short.
+    """
+    tokenizer = build_tokeniser(vocabulary, merges)
     ids = tokenizer.encode(text, add_special_tokens=False).ids
     if tokenizer.decode(ids, skip_special_tokens=False) != text:
         raise EvaluationError(
