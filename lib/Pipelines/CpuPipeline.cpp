@@ -122,4 +122,8 @@ void pisa::registerPipelines() {
       "pisa-cpu-pipeline",
       "Lower problem ops on tensors to the LLVM dialect for the CPU",
       buildCpuPipeline);
+  PassPipelineRegistration<NvptxPipelineOptions>(
+      "pisa-nvptx-pipeline",
+      "Lower problem ops on tensors to kernels for NVIDIA GPUs",
+      buildNvptxPipeline);
 }

@@ -9,6 +9,7 @@
 #ifndef PISA_CONVERSION_PASSES_H
 #define PISA_CONVERSION_PASSES_H
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir::pisa {

@@ -31,6 +31,22 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
 
 // The levels of the CPU pipeline, one function an arrow of docs/Levels.md.
 
+struct NvptxPipelineOptions : PassPipelineOptions<NvptxPipelineOptions> {
+  PassOptions::Option<int64_t> numWarps{
+      *this, "num-warps",
+      llvm::cl::desc("Warps of a task (default 4)"), llvm::cl::init(4)};
+  PassOptions::Option<int64_t> maxSharedBytes{
+      *this, "max-shared-bytes",
+      llvm::cl::desc("Workgroup memory that a task may have, in bytes "
+                     "(default 166912, what sm_80 has)"),
+      llvm::cl::init(166912)};
+  PassOptions::Option<bool> checkInputs{
+      *this, "check-inputs",
+      llvm::cl::desc("Report lists of blocks with an entry twice when the code "
+                     "runs (default false)"),
+      llvm::cl::init(false)};
+};
+
 /// L1 to L1.5: problems into phases.
 void buildPhases(OpPassManager &pm, const CpuPipelineOptions &options);
 /// L1.5 to L2: phases into parallel loops of tile ops.
@@ -44,10 +60,18 @@ void buildCpuCode(OpPassManager &pm);
 /// into pisa/Runtime/CpuRuntime.h.
 void buildCpuPipeline(OpPassManager &pm, const CpuPipelineOptions &options);
 
+/// L2 to L3 on NVIDIA GPUs: buffers, placed in the memories of a GPU.
+void buildGpuKernels(OpPassManager &pm, const NvptxPipelineOptions &options);
+/// L3 to kernels in the LLVM dialect and a host function that allocates scratch
+/// and launches them: see pisa/Target/NvptxTarget.h.
+void buildGpuCode(OpPassManager &pm);
+/// All of them, from problem ops on tensors.
+void buildNvptxPipeline(OpPassManager &pm, const NvptxPipelineOptions &options);
+
 /// Names of the levels in order, as pisa-verify-level knows them.
 ArrayRef<StringRef> getLevelNames();
 
-/// Makes `pisa-cpu-pipeline` known to pass pipeline parsers.
+/// Makes `pisa-cpu-pipeline` and `pisa-nvptx-pipeline` known to pass pipeline parsers.
 void registerPipelines();
 
 } // namespace mlir::pisa

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Emitter.h"
+#include "Patterns.h"
 
 #include <cmath>
 #include <limits>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Emitter.h"
+#include "Patterns.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <limits>
@@ -149,40 +149,6 @@ struct SelectTopk : OpRewritePattern<SelectTopkOp> {
     Value isNaN =
         arith::CmpFOp::create(e, arith::CmpFPredicate::UNO, score, score);
     return arith::SelectOp::create(e, isNaN, e.i32(kNaN), key);
-  }
-
-  /// Whether a node has a forced leaf below it, for query block `j`.
-  static Value isForced(Emitter &e, const Positions &positions, Value node,
-                        Value span, Value j) {
-    ParamsAttr params = positions.params;
-    if (!positions.start)
-      return arith::ConstantOp::create(e, e.getBoolAttr(false));
-    auto [first, last] = positions.ofBlock(e, j);
-    Value zero = e.idx(0), one = e.idx(1);
-    int64_t blockSize = params.getBlockSize();
-    // Rounded down: a position below 0 stands before every leaf and forces
-    // none.
-    auto leafOf = [&](Value position) -> Value {
-      return arith::FloorDivSIOp::create(e, position, e.idx(blockSize));
-    };
-    Value firstLeaf = leafOf(first), lastLeaf = leafOf(last);
-    Value numLeaves =
-        arith::CeilDivSIOp::create(e, positions.kLen, e.idx(blockSize));
-    Value begin = e.mul(node, span);
-    Value end = e.add(begin, span);
-    Value sinkEnd = e.min(e.idx(params.getSinkBlocks()),
-                          e.min(e.add(lastLeaf, one), numLeaves));
-    Value forced = e.cmp(arith::CmpIPredicate::slt, begin, sinkEnd);
-    if (params.getLocalBlocks() == 0)
-      return forced;
-    Value localBegin =
-        e.max(e.sub(firstLeaf, e.idx(params.getLocalBlocks() - 1)), zero);
-    Value localEnd = e.min(e.add(lastLeaf, one), numLeaves);
-    Value local = e.both(e.cmp(arith::CmpIPredicate::slt, begin, localEnd),
-                         e.cmp(arith::CmpIPredicate::sgt, end, localBegin));
-    local =
-        e.both(local, e.cmp(arith::CmpIPredicate::slt, localBegin, localEnd));
-    return arith::OrIOp::create(e, forced, local);
   }
 
   LogicalResult matchAndRewrite(SelectTopkOp op,

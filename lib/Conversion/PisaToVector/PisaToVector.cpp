@@ -8,7 +8,7 @@
 
 #include "pisa/Conversion/Passes.h"
 
-#include "Emitter.h"
+#include "Patterns.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"

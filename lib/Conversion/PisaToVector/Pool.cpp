@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Emitter.h"
+#include "Patterns.h"
 
 using namespace mlir;
 using namespace mlir::pisa;

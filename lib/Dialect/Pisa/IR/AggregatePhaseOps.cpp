@@ -21,6 +21,8 @@ using namespace mlir::pisa;
 
 /// Columns of a block are padded to the widest vector of the targets we know.
 static constexpr int64_t kColumnAlign = 16;
+/// Depth of one step of the targets' matrix products.
+static constexpr int64_t kMatrixDepth = 16;
 
 namespace {
 
@@ -78,10 +80,41 @@ public:
                          static_cast<uint64_t>(config.getRowTile()));
   }
 
+  /// Type of packed rows and columns.
+  Type operandType() {
+    return config.getOperandType() ? config.getOperandType() : b.getF32Type();
+  }
+  /// A head dimension as it is packed.
+  int64_t paddedDim(int64_t headDim) {
+    return config.getOperandType()
+               ? llvm::alignTo(static_cast<uint64_t>(headDim), kMatrixDepth)
+               : headDim;
+  }
+  /// Parts of the operand type whose sum holds all bits of the source's type.
+  int64_t numParts(Value source) {
+    Type type = shaped(source).getElementType(), operand = operandType();
+    if (type == operand || operand.isF32())
+      return 1;
+    int64_t bits = cast<FloatType>(type).getFPMantissaWidth();
+    int64_t part = cast<FloatType>(operand).getFPMantissaWidth();
+    return llvm::divideCeil(bits, part);
+  }
+  /// The scale of scores; none where the packed queries carry it.
+  Value scoreScale(Value scale) {
+    return config.getOperandType() ? scale : Value();
+  }
+  /// Lists that a loop over blocks searches in every step, near at hand.
+  Value stageLists(Value lists) {
+    if (!config.getOperandType())
+      return lists;
+    Value init = empty(tensor::getMixedSizes(b, loc, lists), b.getI32Type());
+    return linalg::CopyOp::create(b, loc, lists, init).getResult(0);
+  }
+
   Value packQueries(Value q, Value scale, OpFoldResult queryBlocks) {
-    Value init =
-        empty({queryBlocks, attr(paddedRows(dimOf(q, 1))), attr(dimOf(q, 3))},
-              b.getF32Type());
+    Value init = empty({queryBlocks, attr(paddedRows(dimOf(q, 1))),
+                        attr(paddedDim(dimOf(q, 3)))},
+                       operandType());
     return PackQueriesOp::create(b, loc, init.getType(),
                                  i64(params.getQueryBlock()), q, scale, init)
         .getResult(0);
@@ -127,12 +160,13 @@ public:
 
   /// Scores of `lists` from blocks of columns that `pack` makes of a block.
   Value scoreBlocks(
-      Value packed, Value lists, Value q, ColumnGroups groups, Value limitBlock,
-      int64_t limit, Value init,
+      Value packed, Value lists, Value q, Value scale, int64_t parts,
+      ColumnGroups groups, Value limitBlock, int64_t limit, Value init,
       function_ref<Operation *(Value block, Value columns, Value bias)> pack) {
-    Type f32 = b.getF32Type();
-    Value columns = empty({attr(dimOf(q, 3)), attr(groups.columns())}, f32);
-    Value bias = empty({attr(groups.columns())}, f32);
+    Value columns = empty({attr(parts * paddedDim(dimOf(q, 3))),
+                           attr(groups.columns())},
+                          operandType());
+    Value bias = empty({attr(groups.columns())}, b.getF32Type());
     Value numQueries = tensor::DimOp::create(b, loc, q, 2);
     return forEachBlock(
         lists, groups.nodes, limitBlock, init,
@@ -143,7 +177,7 @@ public:
               i64(dimOf(q, 1)), i64(groups.group), i64(groups.nodes),
               i64(limit), i64(config.getRowTile()), i64(config.getColumnTile()),
               packed, made->getResult(0), made->getResult(1), lists, block,
-              numQueries, carried[0]);
+              numQueries, scoreScale(scale), carried[0]);
           return {score.getResult(0)};
         })[0];
   }
@@ -241,7 +275,8 @@ FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
             t.ceilDiv(leaves, layout.buildSpan(b, loc, childLevel));
         Value limitBlock = t.ceilDiv(numNodes, t.index(nodes));
         Value scores = t.scoreBlocks(
-            packed, candidates, getQ(), groups, limitBlock, beam, scoresInit,
+            packed, candidates, getQ(), getScale(), t.numParts(getPyramid()),
+            groups, limitBlock, beam, scoresInit,
             [&](Value block, Value columns, Value bias) -> Operation * {
               return PackColumnsOp::create(
                   b, loc, TypeRange{columns.getType(), bias.getType()},
@@ -267,8 +302,8 @@ FailureOr<SmallVector<Value>> ScoreBlocksOp::decomposeOperation(OpBuilder &b) {
                                tensor::getMixedSize(b, loc, getLeaves(), 2));
   ColumnGroups groups = t.keyColumns();
   return SmallVector<Value>{t.scoreBlocks(
-      packed, getLeaves(), getQ(), groups, t.leavesOf(getKLen()), getLimit(),
-      getScores(), [&](Value block, Value columns, Value bias) -> Operation * {
+      packed, getLeaves(), getQ(), getScale(), /*parts=*/1, groups,
+      t.leavesOf(getKLen()), getLimit(), getScores(), [&](Value block, Value columns, Value bias) -> Operation * {
         return t.packKeys(getK(), getKLen(), block, columns, bias);
       })};
 }
@@ -285,8 +320,8 @@ PrescoreBlocksOp::decomposeOperation(OpBuilder &b) {
   ColumnGroups groups{getParams().getLeafAtoms() + 1, kColumnAlign};
   Value limitBlock = t.ceilDiv(t.leavesOf(getKLen()), t.index(groups.nodes));
   return SmallVector<Value>{t.scoreBlocks(
-      packed, getLeaves(), getQ(), groups, limitBlock, getLimit(), getScores(),
-      [&](Value block, Value columns, Value bias) -> Operation * {
+      packed, getLeaves(), getQ(), getScale(), t.numParts(getAtoms()), groups,
+      limitBlock, getLimit(), getScores(), [&](Value block, Value columns, Value bias) -> Operation * {
         return PackAtomsOp::create(
             b, loc, TypeRange{columns.getType(), bias.getType()},
             t.i64(getParams().getBlockSize()), t.i64(groups.nodes), getK(),
@@ -302,7 +337,6 @@ FailureOr<SmallVector<Value>> AttendTilesOp::decomposeOperation(OpBuilder &b) {
   Location loc = getLoc();
   ParamsAttr params = getParams();
   int64_t blockSize = params.getBlockSize();
-  Type f32 = b.getF32Type();
   OpFoldResult queryBlocks = tensor::getMixedSize(b, loc, getIndices(), 2);
   Value packed = t.packQueries(getQ(), getScale(), queryBlocks);
 
@@ -318,19 +352,21 @@ FailureOr<SmallVector<Value>> AttendTilesOp::decomposeOperation(OpBuilder &b) {
   }
 
   OpFoldResult rows = t.attr(t.paddedRows(dimOf(getQ(), 1)));
-  OpFoldResult valueDim = t.attr(dimOf(getV(), 3));
+  OpFoldResult valueDim = t.attr(t.paddedDim(dimOf(getV(), 3)));
   float inf = std::numeric_limits<float>::infinity();
   Value acc = t.filled({queryBlocks, rows, valueDim}, b.getF32FloatAttr(0));
   Value max = t.filled({queryBlocks, rows}, b.getF32FloatAttr(-inf));
   Value sum = t.filled({queryBlocks, rows}, b.getF32FloatAttr(0));
 
   ColumnGroups groups = t.keyColumns();
-  Value columns =
-      t.empty({t.attr(dimOf(getQ(), 3)), t.attr(groups.columns())}, f32);
-  Value bias = t.empty({t.attr(groups.columns())}, f32);
-  Value values = t.empty({t.attr(blockSize), valueDim}, f32);
+  Value columns = t.empty(
+      {t.attr(t.paddedDim(dimOf(getQ(), 3))), t.attr(groups.columns())},
+      t.operandType());
+  Value bias = t.empty({t.attr(groups.columns())}, b.getF32Type());
+  Value values = t.empty({t.attr(blockSize), valueDim}, t.operandType());
+  Value lists = t.stageLists(getIndices());
   ValueRange state = t.forEachBlock(
-      getIndices(), /*divisor=*/1, limit, {acc, max, sum},
+      lists, /*divisor=*/1, limit, {acc, max, sum},
       [&](Value block, ValueRange carried) -> SmallVector<Value> {
         Operation *packedKeys =
             t.packKeys(getK(), getKLen(), block, columns, bias);
@@ -340,8 +376,9 @@ FailureOr<SmallVector<Value>> AttendTilesOp::decomposeOperation(OpBuilder &b) {
             b, loc, carried.getTypes(), params, t.i64(dimOf(getQ(), 1)),
             t.i64(t.config.getRowTile()), t.i64(t.config.getColumnTile()),
             packed, packedKeys->getResult(0), packedKeys->getResult(1),
-            packedValues.getResult(0), getIndices(), block, getQStart(),
-            getQueryOffset(), carried[0], carried[1], carried[2]);
+            packedValues.getResult(0), lists, block, getQStart(),
+            getQueryOffset(), t.scoreScale(getScale()), carried[0], carried[1],
+            carried[2]);
         return llvm::to_vector_of<Value>(attend.getResults());
       });
   auto finish = FinishAttentionOp::create(

@@ -98,7 +98,7 @@ LogicalResult ParamsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 LoweringConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                            int64_t queryTile, int64_t leafTile, int64_t rowTile,
-                           int64_t columnTile) {
+                           int64_t columnTile, Type operandType) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     constexpr int64_t most = 1 << 20;
     if (value >= 1 && value <= most)
@@ -106,6 +106,9 @@ LoweringConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected '" << name << "' to be in [1, " << most
                        << "], but got " << value;
   };
+  if (operandType && !operandType.isF16() && !operandType.isBF16())
+    return emitError() << "expected 'operand_type' to be f16 or bf16, but got "
+                       << operandType;
   return failure(failed(positive("query_tile", queryTile)) ||
                  failed(positive("leaf_tile", leafTile)) ||
                  failed(positive("row_tile", rowTile)) ||

@@ -18,20 +18,42 @@ static LogicalResult verifyTask(Operation *op, StringRef name, Value value) {
   return verifyShape(op, {name, value, {1, 1}, "of one task"});
 }
 
-/// [nq, M, D] rows, [D, Cols] columns, [Cols] bias.
+/// Whether rows and columns are 16-bit operands of matrix products, whose head
+/// dimension is rounded up.
+static bool isMatrixOperand(Value packed) {
+  return !shaped(packed).getElementType().isF32();
+}
+
+/// [D, Cols] columns, [Cols] bias. Operands of matrix products may have D
+/// rounded up, and several parts.
 static LogicalResult verifyColumns(Operation *op, Value columns, Value bias,
                                    int64_t headDim, int64_t leastColumns) {
   if (failed(verifyStaticDim(op, "columns", columns, 0)) ||
-      failed(verifyStaticDim(op, "columns", columns, 1)) ||
-      failed(
-          verifyShapes(op, {{"columns", columns, {headDim, kAny}, "[D, Cols]"},
-                            {"bias", bias, {dimOf(columns, 1)}, "[Cols]"}})))
+      failed(verifyStaticDim(op, "columns", columns, 1)))
+    return failure();
+  int64_t depth = isMatrixOperand(columns) ? kAny : headDim;
+  if (isMatrixOperand(columns) && dimOf(columns, 0) < headDim)
+    return op->emitOpError() << "expected 'columns' to hold at least " << headDim
+                             << " rows, but got " << dimOf(columns, 0);
+  if (failed(verifyShapes(op, {{"columns", columns, {depth, kAny}, "[D, Cols]"},
+                               {"bias", bias, {dimOf(columns, 1)}, "[Cols]"}})))
     return failure();
   if (dimOf(columns, 1) >= leastColumns)
     return success();
   return op->emitOpError() << "expected at least " << leastColumns
                            << " columns, one for each row of a block, but got "
                            << dimOf(columns, 1);
+}
+
+/// Scores of matrix products are scaled after the product, others before it.
+static LogicalResult verifyScale(Operation *op, Value queries, Value scale) {
+  if (isMatrixOperand(queries) == static_cast<bool>(scale))
+    return success();
+  if (scale)
+    return op->emitOpError("expected no 'scale' with float32 'queries', which "
+                           "are scaled when they are packed, but got one");
+  return op->emitOpError("expected a 'scale' with 16-bit 'queries', but got "
+                         "none");
 }
 
 LogicalResult PackQueriesOp::verify() {
@@ -51,7 +73,10 @@ LogicalResult PackQueriesOp::verify() {
                               {"packed",
                                getPacked(),
                                {ceilDivDim(dimOf(getQ(), 2), getQueryBlock()),
-                                kAny, dimOf(getQ(), 3)},
+                                kAny,
+                                isMatrixOperand(getPacked())
+                                    ? dimOf(getPacked(), 2)
+                                    : dimOf(getQ(), 3)},
                                "[nq, M, D]"}});
 }
 
@@ -98,7 +123,11 @@ LogicalResult PackValuesOp::verify() {
       failed(verifyStaticDim(*this, "packed", getPacked(), 0)))
     return failure();
   return verifyShape(
-      *this, {"packed", getPacked(), {kAny, dimOf(getV(), 3)}, "[C, Dv]"});
+      *this, {"packed",
+              getPacked(),
+              {kAny, isMatrixOperand(getPacked()) ? dimOf(getPacked(), 1)
+                                                  : dimOf(getV(), 3)},
+              "[C, Dv]"});
 }
 
 LogicalResult NextBlockOp::verify() {
@@ -124,6 +153,7 @@ LogicalResult ExpandNodesOp::verify() {
 LogicalResult ScoreBlockOp::verify() {
   Value queries = getQueries(), lists = getLists();
   if (failed(verifyDps(*this)) ||
+      failed(verifyScale(*this, queries, getScale())) ||
       failed(verifyPositive(*this, "query_block", getQueryBlock())) ||
       failed(verifyPositive(*this, "heads", getHeads())) ||
       failed(verifyPositive(*this, "group", getGroup())) ||
@@ -151,6 +181,7 @@ LogicalResult AttendBlockOp::verify() {
   Value queries = getQueries(), acc = getAcc();
   int64_t nq = dimOf(queries, 0), rows = dimOf(queries, 1);
   if (failed(verifyDps(*this)) ||
+      failed(verifyScale(*this, queries, getScale())) ||
       failed(verifyPositive(*this, "heads", getHeads())) ||
       failed(verifyPositive(*this, "row_tile", getRowTile())) ||
       failed(verifyPositive(*this, "column_tile", getColumnTile())) ||
@@ -182,6 +213,9 @@ LogicalResult AttendBlockOp::verify() {
 
 LogicalResult FinishAttentionOp::verify() {
   Value acc = getAcc(), o = getO();
+  if (dimOf(acc, 2) < dimOf(o, 3))
+    return emitOpError() << "expected 'acc' to hold the " << dimOf(o, 3)
+                         << " columns of 'o', but got " << dimOf(acc, 2);
   if (failed(verifyDps(*this)) ||
       failed(verifyPositive(*this, "query_block", getQueryBlock())) ||
       failed(verifyHeadDim(*this, "o", o)) ||
@@ -191,7 +225,7 @@ LogicalResult FinishAttentionOp::verify() {
   return verifyShapes(
       *this, {{"acc",
                acc,
-               {ceilDivDim(dimOf(o, 2), getQueryBlock()), kAny, dimOf(o, 3)},
+               {ceilDivDim(dimOf(o, 2), getQueryBlock()), kAny, kAny},
                "[nq, M, Dv]"},
               {"max", getMax(), {dimOf(acc, 0), dimOf(acc, 1)}, "[nq, M]"},
               {"sum", getSum(), {dimOf(acc, 0), dimOf(acc, 1)}, "[nq, M]"},

@@ -48,18 +48,67 @@ int64_t getRowTile(int64_t rows, const RegisterBudget &budget) {
   return llvm::divideCeil(rows, llvm::divideCeil(rows, most));
 }
 
-LoweringConfigAttr getConfig(Operation *op, ParamsAttr params, Value q, Value k,
+LoweringConfigAttr getConfig(Operation *op, ParamsAttr params, int64_t heads,
                              int64_t vectorBits) {
   RegisterBudget budget = RegisterBudget::forVectorBits(vectorBits);
-  int64_t heads = 1;
-  if (q)
-    heads = cast<ShapedType>(q.getType()).getDimSize(1) /
-            cast<ShapedType>(k.getType()).getDimSize(1);
   int64_t queryBlock = params.getQueryBlock();
   int64_t queryTile = llvm::alignTo(kQueryTile, queryBlock);
   return LoweringConfigAttr::get(op->getContext(), queryTile, kLeafTile,
                                  getRowTile(queryBlock * heads, budget),
-                                 budget.columnTile);
+                                 budget.columnTile, /*operand_type=*/Type());
+}
+
+/// Rows of one task on NVPTX: four warps of 16, the rows of one mma.sync.
+constexpr int64_t kMatrixRows = 16;
+constexpr int64_t kGpuTaskRows = 4 * kMatrixRows;
+constexpr int64_t kGpuLeafTile = 8;
+/// Scores of a row that a warp holds: 32 registers a lane.
+constexpr int64_t kGpuColumnTile = 64;
+
+/// A query block's rows are a power of two up to 16, so that no query straddles
+/// two warps, or whole warps.
+LoweringConfigAttr getGpuConfig(Operation *op, ParamsAttr params, int64_t heads,
+                                Type operandType) {
+  int64_t queryBlock = params.getQueryBlock();
+  int64_t rows = queryBlock * heads;
+  int64_t rowTile =
+      std::min<int64_t>(llvm::PowerOf2Ceil(rows), kMatrixRows);
+  int64_t paddedRows = llvm::alignTo(rows, rowTile);
+  int64_t blocks = std::max<int64_t>(1, kGpuTaskRows / paddedRows);
+  return LoweringConfigAttr::get(op->getContext(), blocks * queryBlock,
+                                 kGpuLeafTile, rowTile, kGpuColumnTile,
+                                 operandType);
+}
+
+/// What the NVPTX lowering is built for; C-nvptx in docs/Spec.md.
+LogicalResult checkGpuLimits(Operation *op, ParamsAttr params, int64_t heads,
+                             Value q, ArrayRef<Value> headDims) {
+  auto refuse = [&](const Twine &what, const Twine &value) {
+    return op->emitOpError()
+           << "not implemented for NVPTX: expected " << what << ", but got "
+           << value;
+  };
+  if (int64_t c = params.getBlockSize();
+      c < 16 || c > 256 || !llvm::isPowerOf2_64(c))
+    return refuse("'block_size' to be 16, 32, 64, 128 or 256", Twine(c));
+  if (int64_t g = params.getFanout(); g > 8)
+    return refuse("'fanout' to be at most 8", Twine(g));
+  if (int64_t k = params.getTopk(); k > 128)
+    return refuse("'topk' to be at most 128", Twine(k));
+  if (int64_t w = params.getBeamWidth(); w > 512)
+    return refuse("'beam' to be at most 512", Twine(w));
+  if (int64_t a = params.getLeafAtoms(); params.usesPreScore() && a > 16)
+    return refuse("'leaf_atoms' to be at most 16", Twine(a));
+  if (heads > 64)
+    return refuse("at most 64 query heads per kv head", Twine(heads));
+  for (Value value : headDims)
+    if (int64_t d = cast<ShapedType>(value.getType()).getShape().back();
+        d % 8 != 0 || d > 256)
+      return refuse("head dimensions that are multiples of 8 up to 256",
+                    Twine(d));
+  if (q && cast<ShapedType>(q.getType()).getElementType().isF32())
+    return refuse("queries of f16 or bf16", "f32");
+  return success();
 }
 
 struct SetLoweringConfig
@@ -67,26 +116,53 @@ struct SetLoweringConfig
   using PisaSetLoweringConfigPassBase::PisaSetLoweringConfigPassBase;
 
   void runOnOperation() override {
+    if (target != "cpu" && target != "nvptx") {
+      getOperation()->emitError()
+          << "expected 'target' to be cpu or nvptx, but got '" << target << "'";
+      return signalPassFailure();
+    }
     if (vectorBits != 128 && vectorBits != 256 && vectorBits != 512) {
       getOperation()->emitError()
           << "expected 'vector-bits' to be 128, 256 or 512, but got "
           << vectorBits.getValue();
       return signalPassFailure();
     }
-    getOperation()->walk([&](Operation *op) {
+    WalkResult result = getOperation()->walk([&](Operation *op) {
       Value q, k;
       ParamsAttr params;
-      if (auto build = dyn_cast<BuildPyramidOp>(op))
+      SmallVector<Value> headDims;
+      if (auto build = dyn_cast<BuildPyramidOp>(op)) {
         params = build.getParams();
-      else if (auto route = dyn_cast<RouteOp>(op))
+        headDims = {build.getK()};
+      } else if (auto route = dyn_cast<RouteOp>(op)) {
         std::tie(params, q, k) =
             std::tuple(route.getParams(), route.getQ(), route.getK());
-      else if (auto attention = dyn_cast<AttentionOp>(op))
+        headDims = {q};
+      } else if (auto attention = dyn_cast<AttentionOp>(op)) {
         std::tie(params, q, k) = std::tuple(attention.getParams(),
                                             attention.getQ(), attention.getK());
-      if (params && !op->hasAttr("lowering_config"))
-        op->setAttr("lowering_config", getConfig(op, params, q, k, vectorBits));
+        headDims = {q, attention.getV()};
+      }
+      if (!params)
+        return WalkResult::advance();
+      auto numHeads = [](Value x) {
+        return cast<ShapedType>(x.getType()).getDimSize(1);
+      };
+      int64_t heads = q ? numHeads(q) / numHeads(k) : 1;
+      bool onGpu = target == "nvptx";
+      if (onGpu && failed(checkGpuLimits(op, params, heads, q, headDims)))
+        return WalkResult::interrupt();
+      if (op->hasAttr("lowering_config"))
+        return WalkResult::advance();
+      Type operandType =
+          q ? cast<ShapedType>(q.getType()).getElementType() : Type();
+      op->setAttr("lowering_config",
+                  onGpu ? getGpuConfig(op, params, heads, operandType)
+                        : getConfig(op, params, heads, vectorBits));
+      return WalkResult::advance();
     });
+    if (result.wasInterrupted())
+      signalPassFailure();
   }
 };
 } // namespace

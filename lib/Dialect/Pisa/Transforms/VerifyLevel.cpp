@@ -17,7 +17,9 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -37,7 +39,7 @@ using namespace mlir::pisa;
 
 namespace {
 
-enum class Level { Problem, Phase, Tile, Kernel, LLVM };
+enum class Level { Problem, Phase, Tile, Kernel, GpuKernel, Plan, LLVM };
 
 bool hasTensors(Operation *op) {
   auto isTensor = [](Type type) { return isa<TensorType>(type); };
@@ -51,10 +53,21 @@ void setLegal(ConversionTarget &target, Level level) {
     target.addLegalDialect<LLVM::LLVMDialect>();
     return;
   }
+  if (level == Level::Plan) {
+    // The host computes sizes, allocates scratch and launches; the bodies of
+    // kernels are LLVM's.
+    target.addLegalDialect<arith::ArithDialect, func::FuncDialect,
+                           gpu::GPUDialect, LLVM::LLVMDialect,
+                           NVVM::NVVMDialect>();
+    target.addLegalOp<memref::AllocOp, memref::CastOp, memref::DimOp>();
+    return;
+  }
   target.addLegalDialect<arith::ArithDialect, func::FuncDialect,
                          affine::AffineDialect, math::MathDialect,
                          scf::SCFDialect, vector::VectorDialect>();
-  if (level == Level::Kernel) {
+  if (level == Level::GpuKernel)
+    target.addLegalDialect<gpu::GPUDialect, NVVM::NVVMDialect>();
+  if (level == Level::Kernel || level == Level::GpuKernel) {
     // Kernels run on buffers, and what ran on tensors is gone.
     target.addLegalDialect<memref::MemRefDialect, linalg::LinalgDialect>();
     target.markUnknownOpDynamicallyLegal([](Operation *) { return false; });
@@ -94,11 +107,14 @@ struct VerifyLevel : pisa::impl::PisaVerifyLevelPassBase<VerifyLevel> {
                       .Case("phase", Level::Phase)
                       .Case("tile", Level::Tile)
                       .Case("kernel", Level::Kernel)
+                      .Case("gpu-kernel", Level::GpuKernel)
+                      .Case("plan", Level::Plan)
                       .Case("llvm", Level::LLVM)
                       .Default(std::nullopt);
     if (!parsed) {
       getOperation()->emitError() << "expected 'level' to be problem, phase, "
-                                     "tile, kernel or llvm, but got '"
+                                     "tile, kernel, gpu-kernel, plan or llvm, "
+                                     "but got '"
                                   << level << "'";
       return signalPassFailure();
     }
@@ -107,7 +123,8 @@ struct VerifyLevel : pisa::impl::PisaVerifyLevelPassBase<VerifyLevel> {
     WalkResult result = getOperation()->walk([&](Operation *op) {
       std::optional<ConversionTarget::LegalOpDetails> legal =
           target.isLegal(op);
-      bool onBuffers = *parsed == Level::Kernel || *parsed == Level::LLVM;
+      bool onBuffers = *parsed != Level::Problem && *parsed != Level::Phase &&
+                       *parsed != Level::Tile;
       if (legal && !(onBuffers && hasTensors(op)))
         return WalkResult::advance();
       op->emitOpError() << "does not belong to level '" << level << "'";

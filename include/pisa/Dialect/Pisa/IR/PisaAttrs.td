@@ -87,7 +87,9 @@ def Pisa_LoweringConfigAttr : Pisa_Attr<"LoweringConfig", "lowering_config"> {
     - `leaf_tile`: leaves that one task of the pyramid pools;
     - `row_tile`: rows (queries times the heads of a group) that the inner loops
       hold in registers;
-    - `column_tile`: keys that the inner loops hold in registers.
+    - `column_tile`: keys that the inner loops hold in registers;
+    - `operand_type`: the 16-bit type of matrix operands (f16 or bf16) where the
+      target multiplies matrices; absent: rows and columns are float32.
 
     Example:
 
@@ -97,7 +99,8 @@ def Pisa_LoweringConfigAttr : Pisa_Attr<"LoweringConfig", "lowering_config"> {
   }];
   let parameters = (ins
     "int64_t":$query_tile, "int64_t":$leaf_tile, "int64_t":$row_tile,
-    "int64_t":$column_tile);
+    "int64_t":$column_tile,
+    OptionalParameter<"::mlir::Type", "type of matrix operands">:$operand_type);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -28,6 +28,9 @@ def Pisa_F32x1   : Pisa_Shaped<[F32], 1, "f32">;
 def Pisa_F32x2   : Pisa_Shaped<[F32], 2, "f32">;
 def Pisa_F32x3   : Pisa_Shaped<[F32], 3, "f32">;
 def Pisa_F32x4   : Pisa_Shaped<[F32], 4, "f32">;
+// Rows and columns of a task: float32, or the type of matrix operands.
+def Pisa_Packed2 : Pisa_Shaped<[F32, F16, BF16], 2, "f32, f16 or bf16">;
+def Pisa_Packed3 : Pisa_Shaped<[F32, F16, BF16], 3, "f32, f16 or bf16">;
 def Pisa_I32x1   : Pisa_Shaped<[I32], 1, "i32">;
 def Pisa_I32x2   : Pisa_Shaped<[I32], 2, "i32">;
 def Pisa_I32x3   : Pisa_Shaped<[I32], 3, "i32">;

@@ -13,11 +13,17 @@ include "pisa/Dialect/Pisa/IR/PisaOpBase.td"
 
 // Tile ops work on the queries of one task: one sequence, one kv head, nq query
 // blocks. Inside a task
-//   queries  [nq, M, D]  f32, row r of block j is query j Q + r / G, head r % G of
-//                        the group, times scale log2(e): scores are in base 2;
-//                        M is Q G rounded up, rows past the real ones are zero
-//   columns  [D, Cols]   f32, a block of keys, summaries or atoms, transposed
+//   queries  [nq, M, D]  row r of block j is query j Q + r / G, head r % G of the
+//                        group; M is Q G rounded up, rows past the real ones are
+//                        zero
+//   columns  [D, Cols]   a block of keys, summaries or atoms, transposed
 //   bias     [Cols]      f32, log2 of the keys a column stands for, -inf for none
+// Scores are in base 2. Float32 queries are multiplied by scale log2(e) when they
+// are packed. Where the target multiplies matrices of 16-bit operands, queries,
+// columns and values are of that type: queries stay as they are, and scores are
+// multiplied by the op's `scale` times log2(e) instead. D is then rounded up with
+// zeros. Columns whose source is wider than the operand type are their high part
+// and the rest, one above the other: [parts D, Cols].
 // Column c * nodes + n of a block is child c of the block's node n, so that the
 // log-sum-exp over children is elementwise across nodes.
 class Pisa_TileOp<string mnemonic, int firstInit, list<Trait> traits = []> :
@@ -32,7 +38,8 @@ def Pisa_PackQueriesOp : Pisa_TileOp<"pack_queries", 2> {
   let summary = "queries of a task as float32 rows, scaled to base 2";
   let description = [{
     `packed` receives [nq, M, D]: row r of block j is query j Q + r / G, head
-    r % G, times scale log2(e); rows past the last query are zero.
+    r % G; rows past the last query are zero. Float32 rows are multiplied by scale
+    log2(e).
 
     Example:
 
@@ -47,7 +54,7 @@ def Pisa_PackQueriesOp : Pisa_TileOp<"pack_queries", 2> {
     ```
   }];
   let arguments = (ins I64Attr:$query_block, Pisa_Heads:$q, F32:$scale,
-                       Pisa_F32x3:$packed);
+                       Pisa_Packed3:$packed);
   let assemblyFormat = [{
     `ins` `(` $q `:` type($q) `)` `scale` `(` $scale `)`
     `outs` `(` $packed `:` type($packed) `)` attr-dict (`->` type($results)^)?
@@ -82,7 +89,7 @@ def Pisa_PackColumnsOp : Pisa_TileOp<"pack_columns", 5> {
   }];
   let arguments = (ins I64Attr:$group, I64Attr:$nodes, Pisa_Heads:$source,
     Pisa_I32x1:$k_len, Index:$row_base, Index:$block, Index:$keys_per_row,
-    Pisa_F32x2:$columns, Pisa_F32x1:$bias);
+    Pisa_Packed2:$columns, Pisa_F32x1:$bias);
   let assemblyFormat = [{
     `ins` `(` $source `:` type($source) `)` `k_len` `(` $k_len `:` type($k_len) `)`
     `row_base` `(` $row_base `)` `block` `(` $block `)`
@@ -119,7 +126,7 @@ def Pisa_PackAtomsOp : Pisa_TileOp<"pack_atoms", 5> {
   }];
   let arguments = (ins I64Attr:$block_size, I64Attr:$nodes, Pisa_Heads:$k,
     Pisa_Atoms:$atoms, Pisa_I32x3:$outlier, Pisa_I32x1:$k_len, Index:$block,
-    Pisa_F32x2:$columns, Pisa_F32x1:$bias);
+    Pisa_Packed2:$columns, Pisa_F32x1:$bias);
   let assemblyFormat = [{
     `ins` `(` $k `,` $atoms `,` $outlier `:` type($k) `,` type($atoms) `,`
     type($outlier) `)` `k_len` `(` $k_len `:` type($k_len) `)`
@@ -149,7 +156,7 @@ def Pisa_PackValuesOp : Pisa_TileOp<"pack_values", 3> {
     ```
   }];
   let arguments = (ins Pisa_Heads:$v, Pisa_I32x1:$k_len, Index:$block,
-                       Pisa_F32x2:$packed);
+                       Pisa_Packed2:$packed);
   let assemblyFormat = [{
     `ins` `(` $v `:` type($v) `)` `k_len` `(` $k_len `:` type($k_len) `)`
     `block` `(` $block `)` `outs` `(` $packed `:` type($packed) `)`
@@ -231,7 +238,7 @@ def Pisa_ExpandNodesOp : Pisa_TileOp<"expand_nodes", 6,
 // Compute
 //===----------------------------------------------------------------------===//
 
-def Pisa_ScoreBlockOp : Pisa_TileOp<"score_block", 6> {
+def Pisa_ScoreBlockOp : Pisa_TileOp<"score_block", 7> {
   let summary = "score the listed nodes of one block of columns";
   let description = [{
     For each query block j and each entry e of its list with e / nodes = `block`:
@@ -262,20 +269,22 @@ def Pisa_ScoreBlockOp : Pisa_TileOp<"score_block", 6> {
   }];
   let arguments = (ins I64Attr:$query_block, I64Attr:$heads, I64Attr:$group,
     I64Attr:$nodes, I64Attr:$limit, I64Attr:$row_tile, I64Attr:$column_tile,
-    Pisa_F32x3:$queries, Pisa_F32x2:$columns, Pisa_F32x1:$bias,
-    Pisa_I32x4:$lists, Index:$block, Index:$num_queries, Pisa_F32x4:$scores);
+    Pisa_Packed3:$queries, Pisa_Packed2:$columns, Pisa_F32x1:$bias,
+    Pisa_I32x4:$lists, Index:$block, Index:$num_queries, Optional<F32>:$scale,
+    Pisa_F32x4:$scores);
   let assemblyFormat = [{
     `ins` `(` $queries `,` $columns `,` $bias `,` $lists `:` type($queries) `,`
     type($columns) `,` type($bias) `,` type($lists) `)`
     `block` `(` $block `)` `num_queries` `(` $num_queries `)`
-    `outs` `(` $scores `:` type($scores) `)` attr-dict (`->` type($results)^)?
+    (`scale` `(` $scale^ `)`)? `outs` `(` $scores `:` type($scores) `)` attr-dict (`->` type($results)^)?
   }];
   let extraClassDeclaration = dpsDeclaration # [{
     bool readsInit(::mlir::OpOperand &) { return true; }
   }];
 }
 
-def Pisa_AttendBlockOp : Pisa_TileOp<"attend_block", 8> {
+def Pisa_AttendBlockOp : Pisa_TileOp<"attend_block", 9,
+    [AttrSizedOperandSegments]> {
   let summary = "one online-softmax step over the keys of one leaf";
   let description = [{
     For each query block whose list names `block`, and each of its rows with
@@ -317,16 +326,16 @@ def Pisa_AttendBlockOp : Pisa_TileOp<"attend_block", 8> {
   }];
   let arguments = (ins Pisa_ParamsAttr:$params, I64Attr:$heads,
     I64Attr:$row_tile, I64Attr:$column_tile,
-    Pisa_F32x3:$queries, Pisa_F32x2:$columns, Pisa_F32x1:$bias, Pisa_F32x2:$values,
+    Pisa_Packed3:$queries, Pisa_Packed2:$columns, Pisa_F32x1:$bias, Pisa_Packed2:$values,
     Pisa_I32x4:$lists, Index:$block, Optional<Pisa_I32x1>:$q_start,
-    Index:$query_offset,
+    Index:$query_offset, Optional<F32>:$scale,
     Pisa_F32x3:$acc, Pisa_F32x2:$max, Pisa_F32x2:$sum);
   let assemblyFormat = [{
     $params `ins` `(` $queries `,` $columns `,` $bias `,` $values `,` $lists `:`
     type($queries) `,` type($columns) `,` type($bias) `,` type($values) `,`
     type($lists) `)` `block` `(` $block `)`
     (`q_start` `(` $q_start^ `:` type($q_start) `)`)?
-    `query_offset` `(` $query_offset `)`
+    `query_offset` `(` $query_offset `)` (`scale` `(` $scale^ `)`)?
     `outs` `(` $acc `,` $max `,` $sum `:` type($acc) `,` type($max) `,` type($sum)
     `)` attr-dict (`->` type($results)^)?
   }];

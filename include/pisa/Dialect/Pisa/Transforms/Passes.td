@@ -18,7 +18,7 @@ def PisaSetLoweringConfigPass : Pass<"pisa-set-lowering-config"> {
     that has none, by shape and target, and changes nothing else. An op that
     carries one keeps it.
 
-    The registers of the inner loops bound `row_tile` x `column_tile`: 24
+    On the CPU the registers of the inner loops bound `row_tile` x `column_tile`: 24
     accumulators of 512 bits, or 12 of 256 bits and below.
 
     Before:
@@ -32,8 +32,9 @@ def PisaSetLoweringConfigPass : Pass<"pisa-set-lowering-config"> {
     ```
   }];
   let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "cpu or nvptx">,
     Option<"vectorBits", "vector-bits", "int64_t", "512",
-           "Width of the target's vector registers: 128, 256 or 512">,
+           "Width of the CPU's vector registers: 128, 256 or 512">,
   ];
 }
 
@@ -99,16 +100,65 @@ def PisaBufferizePass : Pass<"pisa-bufferize", "ModuleOp"> {
                            "memref::MemRefDialect"];
 }
 
+def PisaWrapHostOpsPass : Pass<"pisa-wrap-host-ops"> {
+  let summary = "Work on buffers between tasks into tasks of its own (GPU)";
+  let description = [{
+    An op on buffers outside every `scf.forall` (the clamping of lengths, the fill
+    of an output without keys) moves into one: a task for each row of its first
+    dimension. Afterwards the function around the tasks computes sizes and allocates
+    scratch, and touches no buffer: all of it runs on the host without the data.
+  }];
+  let dependentDialects = ["arith::ArithDialect", "memref::MemRefDialect",
+                           "scf::SCFDialect"];
+}
+
+def PisaAssignMemorySpacesPass : Pass<"pisa-assign-memory-spaces"> {
+  let summary = "Place the buffers of a task in a GPU's memories";
+  let description = [{
+    Accumulators of attention become private: they live in registers as fragments.
+    All other buffers of a task become views of its workgroup memory, of static
+    size; buffers that are not in use at the same time share bytes. Matrix operands
+    get padded rows, so that ldmatrix has no bank conflicts, and columns are stored
+    one after the other. Tile ops that need scratch get its byte offset as
+    `pisa.scratch`, and the task the number of its warps as `pisa.num_warps` and of
+    these bytes as `pisa.shared_bytes`.
+
+    Fails if a task needs more than `max-shared-bytes`.
+  }];
+  let dependentDialects = ["arith::ArithDialect", "gpu::GPUDialect",
+                           "memref::MemRefDialect"];
+  let options = [
+    Option<"numWarps", "num-warps", "int64_t", "4", "Warps of a task">,
+    Option<"maxSharedBytes", "max-shared-bytes", "int64_t", "232448",
+           "Workgroup memory that a task may have, in bytes">,
+  ];
+}
+
+def PisaInsertBarriersPass : Pass<"pisa-insert-barriers"> {
+  let summary = "Barriers between tile ops that share workgroup memory";
+  let description = [{
+    Inserts `gpu.barrier` before a tile op that reads what another wrote since the
+    last barrier, or writes what another read or wrote; the ops of a loop's body
+    also follow themselves. Asynchronous copies are waited for at the barrier.
+  }];
+  let dependentDialects = ["gpu::GPUDialect", "NVVM::NVVMDialect"];
+  let statistics = [
+    Statistic<"numBarriers", "num-barriers", "Barriers inserted">
+  ];
+}
+
 def PisaVerifyLevelPass : Pass<"pisa-verify-level"> {
   let summary = "Check that a module is at one level of the pipeline";
   let description = [{
     Fails on the first op that does not belong to `level`: `problem` (L1), `phase`
-    (L1.5), `tile` (L2), `kernel` (L3) or `llvm`. Runs between levels in every
+    (L1.5), `tile` (L2), `kernel` (L3) or `llvm`; on GPUs `gpu-kernel` (L3 in the
+    memories of a GPU) and `plan` (kernels in the LLVM dialect, and a host function
+    that computes sizes, allocates scratch and launches). Runs between levels in every
     pipeline. Changes nothing.
   }];
   let options = [
     Option<"level", "level", "std::string", "",
-           "problem, phase, tile, kernel or llvm">
+           "problem, phase, tile, kernel, gpu-kernel, plan or llvm">
   ];
 }
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PISA_LIB_CONVERSION_PISATOVECTOR_EMITTER_H
-#define PISA_LIB_CONVERSION_PISATOVECTOR_EMITTER_H
+#ifndef PISA_LIB_CONVERSION_EMITTER_EMITTER_H
+#define PISA_LIB_CONVERSION_EMITTER_EMITTER_H
 
 #include "pisa/Dialect/Pisa/IR/Pisa.h"
 #include "pisa/Dialect/Pisa/IR/PyramidLayout.h"
@@ -121,17 +121,16 @@ struct Positions {
   std::pair<Value, Value> ofBlock(Emitter &e, Value j) const;
 };
 
+/// Whether a node of `span` leaves has a forced one among them, for query block
+/// `j` of a task.
+Value isForced(Emitter &e, const Positions &positions, Value node, Value span,
+               Value j);
+
 /// S[r, c] = bias[c] + queries[j, row0 + r] . columns[:, c] for `rowTile` rows
 /// and all columns, into `out` [rowTile, Cols].
 void emitScores(Emitter &e, Value queries, Value j, Value row0, int64_t rowTile,
                 int64_t columnTile, Value columns, Value bias, Value out);
 
-void populatePackPatterns(RewritePatternSet &patterns);
-void populateListPatterns(RewritePatternSet &patterns);
-void populatePoolPatterns(RewritePatternSet &patterns);
-void populateScorePatterns(RewritePatternSet &patterns);
-void populateAttendPatterns(RewritePatternSet &patterns);
-
 } // namespace mlir::pisa
 
-#endif // PISA_LIB_CONVERSION_PISATOVECTOR_EMITTER_H
+#endif // PISA_LIB_CONVERSION_EMITTER_EMITTER_H

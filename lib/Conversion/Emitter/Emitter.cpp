@@ -271,6 +271,39 @@ std::pair<Value, Value> Positions::ofBlock(Emitter &e, Value j) const {
   return {e.add(start, firstQuery), e.add(start, lastQuery)};
 }
 
+Value pisa::isForced(Emitter &e, const Positions &positions, Value node,
+                      Value span, Value j) {
+  ParamsAttr params = positions.params;
+  if (!positions.start)
+    return arith::ConstantOp::create(e, e.getBoolAttr(false));
+  auto [first, last] = positions.ofBlock(e, j);
+  Value zero = e.idx(0), one = e.idx(1);
+  int64_t blockSize = params.getBlockSize();
+  // Rounded down: a position below 0 stands before every leaf and forces
+  // none.
+  auto leafOf = [&](Value position) -> Value {
+    return arith::FloorDivSIOp::create(e, position, e.idx(blockSize));
+  };
+  Value firstLeaf = leafOf(first), lastLeaf = leafOf(last);
+  Value numLeaves =
+      arith::CeilDivSIOp::create(e, positions.kLen, e.idx(blockSize));
+  Value begin = e.mul(node, span);
+  Value end = e.add(begin, span);
+  Value sinkEnd = e.min(e.idx(params.getSinkBlocks()),
+                        e.min(e.add(lastLeaf, one), numLeaves));
+  Value forced = e.cmp(arith::CmpIPredicate::slt, begin, sinkEnd);
+  if (params.getLocalBlocks() == 0)
+    return forced;
+  Value localBegin =
+      e.max(e.sub(firstLeaf, e.idx(params.getLocalBlocks() - 1)), zero);
+  Value localEnd = e.min(e.add(lastLeaf, one), numLeaves);
+  Value local = e.both(e.cmp(arith::CmpIPredicate::slt, begin, localEnd),
+                       e.cmp(arith::CmpIPredicate::sgt, end, localBegin));
+  local =
+      e.both(local, e.cmp(arith::CmpIPredicate::slt, localBegin, localEnd));
+  return arith::OrIOp::create(e, forced, local);
+}
+
 void pisa::emitScores(Emitter &e, Value queries, Value j, Value row0,
                       int64_t rowTile, int64_t columnTile, Value columns,
                       Value bias, Value out) {

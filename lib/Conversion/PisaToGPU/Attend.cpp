@@ -1,0 +1,312 @@
+//===- Attend.cpp - Attention tile ops into matrix products -*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Warp.h"
+
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::pisa;
+
+/// Keys whose scores a warp holds at a time: 32 registers a lane. Half of them
+/// where the accumulators take more than 64.
+static int64_t getColumnTile(int64_t valueDim) {
+  return valueDim > 128 ? 32 : 64;
+}
+
+namespace {
+
+/// The state of one row tile, in registers.
+struct Softmax {
+  Value acc; ///< 16 x Dv
+  Value max; ///< 16 x 1
+  Value sum; ///< 16 x 1
+};
+
+struct AttendBlock : TaskPattern<AttendBlockOp> {
+  using TaskPattern::TaskPattern;
+
+  Value fragmentOf(WarpEmitter &e, Value buffer) const {
+    return task.fragments.lookup(e.storageOf(buffer));
+  }
+
+  LogicalResult matchAndRewrite(AttendBlockOp op,
+                                PatternRewriter &rewriter) const override {
+    WarpEmitter e(rewriter, op, task);
+    Value accs = fragmentOf(e, op.getAcc()), maxs = fragmentOf(e, op.getMax()),
+          sums = fragmentOf(e, op.getSum());
+    if (!accs || !maxs || !sums)
+      return rewriter.notifyMatchFailure(op, "accumulators are not private");
+    ParamsAttr params = op.getParams();
+    RowLayout layout = RowLayout::get(e, op.getQueries(),
+                                      params.getQueryBlock(), op.getHeads());
+    int64_t blockSize = params.getBlockSize();
+    int64_t depth = e.staticDim(op.getQueries(), 2);
+    int64_t valueDim = e.staticDim(op.getValues(), 1);
+    Value rows = e.rowsOf(op.getQueries());
+    Value columns = e.storageOf(op.getColumns());
+    Value values = e.storageOf(op.getValues());
+    Value scale = arith::MulFOp::create(e, op.getScale(),
+                                        e.f32(static_cast<float>(M_LOG2E)));
+
+    e.forEachRowTile(layout.numRows, [&](Value place, Value tile) {
+      Value first = layout.firstBlock(e, tile);
+      Value listed =
+          emitListedMask(e, op.getLists(), first, layout.blocksPerTile(), 1,
+                         op.getBlock(), std::nullopt);
+      e.when(e.cmp(arith::CmpIPredicate::ne, listed, e.i32(0)), [&] {
+        Value q = e.loadFragment(
+            rows, {e.mul(tile, e.idx(kRows)), e.idx(0)}, kRows, depth);
+        Softmax state{e.load(accs, place), e.load(maxs, place),
+                      e.load(sums, place)};
+        Mask mask = Mask::get(e, op, layout, tile, listed);
+        for (Piece piece : getPieces(blockSize, getColumnTile(valueDim))) {
+          Value keys = e.loadFragment(columns, {e.idx(piece.offset), e.idx(0)},
+                                      piece.width, depth);
+          Value s = e.multiply(q, keys, e.constantFragment(0, piece.width),
+                               /*transposed=*/true);
+          s = arith::MulFOp::create(e, s, e.spread(scale, piece.width));
+          s = mask.apply(e, s, piece);
+          Value p = softmaxStep(e, state, s, piece.width, valueDim);
+          auto type = cast<VectorType>(p.getType())
+                          .clone(cast<MemRefType>(values.getType())
+                                     .getElementType());
+          Value weights = arith::TruncFOp::create(e, type, p);
+          Value v = e.loadFragment(values, {e.idx(piece.offset), e.idx(0)},
+                                   piece.width, valueDim);
+          state.acc = e.multiply(weights, v, state.acc, /*transposed=*/false);
+        }
+        e.store(state.acc, accs, place);
+        e.store(state.max, maxs, place);
+        e.store(state.sum, sums, place);
+      });
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  /// Which keys of a block the rows of a tile may see.
+  struct Mask {
+    Value needed; ///< whether any key is hidden from any row
+    Value limits; ///< 16 x 1, i32: last key of the block that a row sees
+    Value bias;   ///< memref<1 x Cols>: -inf past the sequence's end
+
+    static Mask get(WarpEmitter &e, AttendBlockOp op, const RowLayout &layout,
+                    Value tile, Value listed) {
+      ParamsAttr params = op.getParams();
+      int64_t blockSize = params.getBlockSize();
+      auto [block, row] = layout.blockAndRow(e, tile);
+      // Rows whose list does not name the block see nothing of it.
+      Value bit = arith::AndIOp::create(
+          e, arith::ShRUIOp::create(e, e.spread(listed, 1), block),
+          e.spread(e.i32(1), 1));
+      Value isListed = e.cmp(arith::CmpIPredicate::ne, bit,
+                             e.spread(e.i32(0), 1));
+      Value limits = e.spread(e.i32(blockSize), 1);
+      int32_t all =
+          layout.blocksPerTile() == 32
+              ? -1
+              : static_cast<int32_t>((1u << layout.blocksPerTile()) - 1);
+      Mask mask;
+      mask.needed = e.cmp(arith::CmpIPredicate::ne, listed, e.i32(all));
+      if (params.getCausal()) {
+        // Position of a row's query less the block's first key.
+        Value start = e.add(e.toIndex(e.load(op.getQStart(), e.idx(0))),
+                            op.getQueryOffset());
+        Value base = e.add(start, e.mul(layout.firstBlock(e, tile),
+                                        e.idx(params.getQueryBlock())));
+        Value firstKey = e.mul(op.getBlock(), e.idx(blockSize));
+        // Clamped, so that any distance fits in i32.
+        Value distance = e.sub(base, firstKey);
+        Value near = e.max(e.min(distance, e.idx(1 << 24)), e.idx(-(1 << 24)));
+        Value heads = e.spread(e.i32(layout.heads), 1);
+        Value query = arith::DivUIOp::create(e, row, heads);
+        Value steps = e.spread(e.i32(params.getQueryBlock()), 1);
+        query = e.add(query, e.mul(block, steps));
+        limits = e.add(query, e.spread(e.toI32(near), 1));
+        // The tile's first query sees the whole block, and so do the others.
+        Value cut = e.cmp(arith::CmpIPredicate::slt, near,
+                          e.idx(blockSize - 1));
+        mask.needed = arith::OrIOp::create(e, mask.needed, cut);
+      }
+      mask.limits = arith::SelectOp::create(e, isListed, limits,
+                                            e.spread(e.i32(-1), 1));
+      int64_t numColumns = e.staticDim(op.getColumns(), 1);
+      SmallVector<ReassociationIndices> groups = {{0, 1}};
+      mask.bias = memref::ExpandShapeOp::create(
+          e, ArrayRef<int64_t>{1, numColumns}, e.storageOf(op.getBias()),
+          groups);
+      // Keys past the end are the last of a block, and their bias is not 0.
+      Value last = e.load(mask.bias, {e.idx(0), e.idx(blockSize - 1)});
+      Value partial = arith::CmpFOp::create(e, arith::CmpFPredicate::UNE, last,
+                                            e.f32(0));
+      mask.needed = arith::OrIOp::create(e, mask.needed, partial);
+      return mask;
+    }
+
+    Value apply(WarpEmitter &e, Value s, Piece piece) const {
+      return e.choose(
+          needed, s.getType(),
+          [&] {
+            Value column = e.columnNumbers(piece.width, piece.offset);
+            Value weights = e.loadFragment(
+                bias, {e.idx(0), e.idx(piece.offset)}, 1, piece.width);
+            Value seen = e.cmp(arith::CmpIPredicate::sle,
+                               e.spreadTo(column, piece.width),
+                               e.spreadTo(limits, piece.width));
+            Value weighted = arith::AddFOp::create(
+                e, s, e.spreadTo(weights, piece.width));
+            return SmallVector<Value>{arith::SelectOp::create(
+                e, seen, weighted,
+                e.constantFragment(e.negInf(), piece.width))};
+          },
+          [&] { return SmallVector<Value>{s}; })[0];
+    }
+  };
+
+  /// Moves a row's maximum and sum over the scores, scales what it has
+  /// accumulated, and returns the probabilities.
+  static Value softmaxStep(WarpEmitter &e, Softmax &state, Value s,
+                           int64_t columns, int64_t valueDim) {
+    Value max = arith::MaximumFOp::create(e, state.max, e.rowMax(s));
+    // A row that has seen nothing yet: -inf - -inf would be NaN.
+    Value none = arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ, max,
+                                       e.constantFragment(e.negInf(), 1));
+    Value reference =
+        arith::SelectOp::create(e, none, e.constantFragment(0, 1), max);
+    Value p = e.exp2(
+        arith::SubFOp::create(e, s, e.spreadTo(reference, columns)));
+    Value alpha = e.exp2(arith::SubFOp::create(e, state.max, reference));
+    Value old = arith::MulFOp::create(e, state.sum, alpha);
+    state.sum = arith::AddFOp::create(e, old, e.rowSum(p));
+    state.acc = arith::MulFOp::create(e, state.acc,
+                                      e.spreadTo(alpha, valueDim));
+    state.max = max;
+    return p;
+  }
+};
+
+struct FinishAttention : TaskPattern<FinishAttentionOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(FinishAttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    WarpEmitter e(rewriter, op, task);
+    Value accs = task.fragments.lookup(e.storageOf(op.getAcc()));
+    Value maxs = task.fragments.lookup(e.storageOf(op.getMax()));
+    Value sums = task.fragments.lookup(e.storageOf(op.getSum()));
+    if (!accs || !maxs || !sums)
+      return rewriter.notifyMatchFailure(op, "accumulators are not private");
+    Value o = op.getO(), zero = e.idx(0);
+    Type type = cast<MemRefType>(o.getType()).getElementType();
+    int64_t heads = e.staticDim(o, 1), headDim = e.staticDim(o, 3);
+    int64_t valueDim = e.staticDim(op.getAcc(), 2);
+    RowLayout layout =
+        RowLayout::get(e, op.getAcc(), op.getQueryBlock(), heads);
+    int64_t pitch = valueDim + kRows / 2;
+    int64_t stagedRows = kRows * task.numWarps;
+    Value staged = e.scratchView({stagedRows, pitch}, type);
+    Value stagedLse = e.scratchView(
+        {stagedRows, 1}, e.getF32Type(),
+        llvm::alignTo(static_cast<uint64_t>(
+                          stagedRows * pitch * type.getIntOrFloatBitWidth() / 8),
+                      16));
+    Value numQueries = e.dim(o, 2);
+    Value negInf = e.constantFragment(e.negInf(), 1);
+
+    e.forEachRowTile(layout.numRows, [&](Value place, Value tile) {
+      Value max = e.load(maxs, place), sum = e.load(sums, place);
+      Value none =
+          arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ, max, negInf);
+      Value factor = arith::DivFOp::create(e, e.constantFragment(1, 1), sum);
+      Value out = arith::MulFOp::create(e, e.load(accs, place),
+                                        e.spreadTo(factor, valueDim));
+      out = arith::SelectOp::create(e, e.spreadTo(none, valueDim),
+                                    e.constantFragment(0, valueDim), out);
+      if (!type.isF32())
+        out = arith::TruncFOp::create(e, e.fragmentType(valueDim, type), out);
+      Value row0 = e.mul(e.warp(), e.idx(kRows));
+      vector::StoreOp::create(e, out, staged, ValueRange{row0, zero});
+      Value lse = arith::AddFOp::create(e, max, e.log2(sum));
+      lse = arith::MulFOp::create(
+          e, lse, e.constantFragment(static_cast<float>(M_LN2), 1));
+      // An infinite maximum is the answer; its sum is NaN or 0.
+      Value infinite = arith::CmpFOp::create(
+          e, arith::CmpFPredicate::OEQ, max,
+          e.constantFragment(std::numeric_limits<float>::infinity(), 1));
+      infinite = arith::OrIOp::create(e, infinite, none);
+      lse = arith::SelectOp::create(e, infinite, max, lse);
+      vector::StoreOp::create(e, lse, stagedLse, ValueRange{row0, zero});
+      e.syncWarp();
+
+      // Where row r of the tile goes, if it is a real one.
+      auto target = [&](Value r) {
+        Value row = e.add(e.mul(tile, e.idx(kRows)), r);
+        Value j = e.div(row, layout.rowsPerBlock);
+        Value inner = e.rem(row, layout.rowsPerBlock);
+        Value query =
+            e.add(e.mul(j, e.idx(op.getQueryBlock())), e.div(inner, heads));
+        Value real =
+            e.both(e.cmp(arith::CmpIPredicate::slt, inner,
+                         e.idx(op.getQueryBlock() * heads)),
+                   e.cmp(arith::CmpIPredicate::slt, query, numQueries));
+        return std::tuple(real, e.rem(inner, heads), query);
+      };
+      int64_t chunks = headDim / kChunk;
+      Value aligned = e.isAligned(o);
+      e.forEachLane(e.idx(kRows * chunks), [&](Value i) {
+        Value r = e.div(i, chunks);
+        Value depth = e.mul(e.rem(i, chunks), e.idx(kChunk));
+        auto [real, head, query] = target(r);
+        Value from = e.add(row0, r);
+        e.when(real, [&] {
+          e.when(
+              aligned,
+              [&] {
+                auto chunk = VectorType::get({kChunk}, type);
+                llvm::MaybeAlign align(16);
+                Value x = vector::LoadOp::create(
+                    e, chunk, staged, ValueRange{from, depth},
+                    /*nontemporal=*/false, align);
+                vector::StoreOp::create(e, x, o,
+                                        ValueRange{zero, head, query, depth},
+                                        /*nontemporal=*/false, align);
+              },
+              [&] {
+                e.loop(zero, e.idx(kChunk), 1, [&](Value k) {
+                  Value d = e.add(depth, k);
+                  e.store(e.load(staged, {from, d}), o,
+                          {zero, head, query, d});
+                });
+              });
+        });
+      });
+      if (op.getLse())
+        e.forEachLane(e.idx(kRows), [&](Value r) {
+          auto [real, head, query] = target(r);
+          e.when(real, [&] {
+            e.store(e.load(stagedLse, {e.add(row0, r), zero}), op.getLse(),
+                    {zero, head, query});
+          });
+        });
+      // The next tile of this warp overwrites what was staged.
+      e.syncWarp();
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void pisa::populateGPUAttendPatterns(RewritePatternSet &patterns,
+                                     const TaskContext &task) {
+  patterns.add<AttendBlock, FinishAttention>(patterns.getContext(), task);
+}

@@ -1,0 +1,347 @@
+//===- Lists.cpp - List tile ops into loops over lanes -*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Warp.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::pisa;
+
+namespace {
+
+/// Every warp computes the same block by itself: no barrier.
+struct NextBlock : TaskPattern<NextBlockOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(NextBlockOp op,
+                                PatternRewriter &rewriter) const override {
+    WarpEmitter e(rewriter, op, task);
+    Value lists = op.getLists(), zero = e.idx(0);
+    int64_t n = e.staticDim(lists, 3);
+    Value after = e.toI32(op.getAfter()), limit = e.toI32(op.getLimit());
+    // Four entries a load, where rows are whole groups of four.
+    int64_t width = n % 4 == 0 ? 4 : 1;
+    Value groups = e.mul(e.dim(lists, 2), e.idx(n / width));
+    Value best = e.forEachLane(
+        groups, limit, [&](Value i, ValueRange carried) -> SmallVector<Value> {
+          SmallVector<Value> at = {zero, zero, e.div(i, n / width),
+                                   e.mul(e.rem(i, n / width), e.idx(width))};
+          auto type = VectorType::get({width}, e.getI32Type());
+          Value entries = vector::LoadOp::create(
+              e, type, lists, at, /*nontemporal=*/false,
+              llvm::MaybeAlign(4 * width));
+          Value least = carried[0];
+          for (int64_t k = 0; k < width; ++k) {
+            Value entry = vector::ExtractOp::create(e, entries, k);
+            Value key = entry;
+            if (op.getDivisor() > 1)
+              key = arith::DivUIOp::create(e, entry, e.i32(op.getDivisor()));
+            // Padding is larger than any limit as an unsigned number.
+            Value later = e.cmp(arith::CmpIPredicate::sgt, key, after);
+            Value real = e.cmp(arith::CmpIPredicate::sge, entry, e.i32(0));
+            key = arith::SelectOp::create(e, e.both(later, real), key, limit);
+            least = e.min(least, key);
+          }
+          return {least};
+        })[0];
+    rewriter.replaceOp(op, e.toIndex(e.minOfWarp(best)));
+    return success();
+  }
+};
+
+/// One warp a list: 32 children at a time, compacted by a vote.
+struct ExpandNodes : TaskPattern<ExpandNodesOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(ExpandNodesOp op,
+                                PatternRewriter &rewriter) const override {
+    WarpEmitter e(rewriter, op, task);
+    ParamsAttr params = op.getParams();
+    Value nodes = op.getNodes(), children = op.getChildren();
+    int64_t n = e.staticDim(nodes, 3), fanout = params.getFanout();
+    int64_t width = n * fanout;
+    Value zero = e.idx(0);
+    Positions positions =
+        Positions::get(e, params, op.getKLen(), op.getQStart(),
+                       op.getQueryOffset(), op.getQueryLength());
+    PyramidLayout layout{params.getBlockSize(), fanout};
+    Value childLevel = e.sub(op.getLevel(), e.idx(1));
+    Value keysPerChild = e.mul(layout.buildSpan(e, e.getLoc(), childLevel),
+                               e.idx(params.getBlockSize()));
+
+    e.forEachWarp(e.dim(nodes, 2), [&](Value j) {
+      // A child is visible if it starts below this.
+      Value end = positions.kLen;
+      if (params.getCausal())
+        end = e.min(end, e.add(positions.ofBlock(e, j).second, e.idx(1)));
+      Value lane = e.lane(), below = e.lanesBelow();
+      Value count = e.loop(
+          zero, e.idx(width), kWarpSize, e.i32(0),
+          [&](Value base, ValueRange carried) -> SmallVector<Value> {
+            Value i = e.add(base, lane);
+            Value inside = e.cmp(arith::CmpIPredicate::slt, i, e.idx(width));
+            Value safe = arith::SelectOp::create(e, inside, i, zero);
+            Value node = e.toIndex(
+                e.load(nodes, {zero, zero, j, e.div(safe, fanout)}));
+            Value child =
+                e.add(e.mul(node, e.idx(fanout)), e.rem(safe, fanout));
+            Value visible =
+                e.both(e.cmp(arith::CmpIPredicate::sge, node, zero),
+                       e.cmp(arith::CmpIPredicate::slt,
+                             e.mul(child, keysPerChild), end));
+            visible = e.both(visible, inside);
+            Value votes = e.ballot(visible);
+            Value slot =
+                e.add(carried[0], e.countOnes(e.both(votes, below)));
+            e.when(visible, [&] {
+              e.store(e.toI32(child), children,
+                      {zero, zero, j, e.toIndex(slot)});
+            });
+            return {e.add(carried[0], e.countOnes(votes))};
+          })[0];
+      e.loop(e.add(e.toIndex(count), lane), e.idx(width), kWarpSize,
+             [&](Value i) {
+               e.store(e.i32(-1), children, {zero, zero, j, i});
+             });
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// One warp a list: candidates are ordered by an integer key (forced ones
+/// first, then by score as docs/Spec.md section 2 says, padding last), and each
+/// lane counts the keys that come before its own.
+struct SelectTopk : TaskPattern<SelectTopkOp> {
+  using TaskPattern::TaskPattern;
+
+  static constexpr int32_t kForced = std::numeric_limits<int32_t>::max();
+  static constexpr int32_t kPadding = std::numeric_limits<int32_t>::min();
+  static constexpr int32_t kNaN = kPadding + 1;
+
+  /// An i32 that orders as the float does; -0 as +0; NaN below -inf.
+  static Value orderedKey(Emitter &e, Value score) {
+    // x + 0 turns -0 into +0.
+    Value x = arith::AddFOp::create(e, score, e.f32(0));
+    Value bits = arith::BitcastOp::create(e, e.getI32Type(), x);
+    Value sign = arith::ShRSIOp::create(e, bits, e.i32(31));
+    Value flip = arith::AndIOp::create(e, sign, e.i32(0x7fffffff));
+    Value key = arith::XOrIOp::create(e, bits, flip);
+    Value isNaN =
+        arith::CmpFOp::create(e, arith::CmpFPredicate::UNO, score, score);
+    return arith::SelectOp::create(e, isNaN, e.i32(kNaN), key);
+  }
+
+  LogicalResult matchAndRewrite(SelectTopkOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isOneTask(op.getNodes()))
+      return rewriter.notifyMatchFailure(op, "not one task");
+    WarpEmitter e(rewriter, op, task);
+    ParamsAttr params = op.getParams();
+    Value nodes = op.getNodes(), kept = op.getKept();
+    int64_t n = e.staticDim(nodes, 3), limit = e.staticDim(kept, 3);
+    int64_t width = llvm::alignTo(static_cast<uint64_t>(n), kWarpSize);
+    Value zero = e.idx(0);
+    Positions positions =
+        Positions::get(e, params, op.getKLen(), op.getQStart(),
+                       op.getQueryOffset(), op.getQueryLength());
+    Value span = e.idx(1);
+    if (op.getLevel())
+      span = PyramidLayout{params.getBlockSize(), params.getFanout()}.buildSpan(
+          e, e.getLoc(), op.getLevel());
+    Value keys = e.scratchView({task.numWarps, width}, e.getI32Type());
+    Value warp = e.warp();
+
+    e.forEachWarp(e.dim(nodes, 2), [&](Value j) {
+      Value lane = e.lane(), below = e.lanesBelow();
+      // Keys of the list, 32 at a time.
+      e.loop(zero, e.idx(width), kWarpSize, [&](Value base) {
+        Value i = e.add(base, lane);
+        Value inside = e.cmp(arith::CmpIPredicate::slt, i, e.idx(n));
+        Value safe = arith::SelectOp::create(e, inside, i, zero);
+        Value node = e.load(nodes, {zero, zero, j, safe});
+        Value key =
+            orderedKey(e, e.load(op.getScores(), {zero, zero, j, safe}));
+        key = arith::SelectOp::create(
+            e, isForced(e, positions, e.toIndex(node), span, j),
+            e.i32(kForced), key);
+        Value real =
+            e.both(inside, e.cmp(arith::CmpIPredicate::sge, node, e.i32(0)));
+        key = arith::SelectOp::create(e, real, key, e.i32(kPadding));
+        e.store(key, keys, {warp, i});
+      });
+      e.syncWarp();
+      Value count = e.loop(
+          zero, e.idx(width), kWarpSize, e.i32(0),
+          [&](Value base, ValueRange carried) -> SmallVector<Value> {
+            Value i = e.add(base, lane);
+            Value key = e.load(keys, {warp, i});
+            Value rank = countBefore(e, keys, warp, width, key, i);
+            Value keep =
+                e.both(e.cmp(arith::CmpIPredicate::slt, rank, e.i32(limit)),
+                       e.cmp(arith::CmpIPredicate::ne, key, e.i32(kPadding)));
+            Value votes = e.ballot(keep);
+            Value slot = e.toIndex(
+                e.add(carried[0], e.countOnes(e.both(votes, below))));
+            e.when(keep, [&] {
+              e.store(e.load(nodes, {zero, zero, j, i}), kept,
+                      {zero, zero, j, slot});
+              if (Value scores = op.getKeptScores())
+                e.store(e.load(op.getScores(), {zero, zero, j, i}), scores,
+                        {zero, zero, j, slot});
+            });
+            return {e.add(carried[0], e.countOnes(votes))};
+          })[0];
+      e.loop(e.add(e.toIndex(count), lane), e.idx(limit), kWarpSize,
+             [&](Value slot) {
+               e.store(e.i32(-1), kept, {zero, zero, j, slot});
+               if (Value scores = op.getKeptScores())
+                 e.store(e.f32(e.negInf()), scores, {zero, zero, j, slot});
+             });
+      if (Value counts = op.getCount())
+        e.when(e.cmp(arith::CmpIPredicate::eq, lane, zero),
+               [&] { e.store(count, counts, {zero, zero, j}); });
+      // The next list's keys overwrite these.
+      e.syncWarp();
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  /// Entries with a higher key, and those with the same key and a lower index.
+  static Value countBefore(WarpEmitter &e, Value keys, Value warp,
+                           int64_t width, Value key, Value i) {
+    auto four = VectorType::get({4}, e.getI32Type());
+    Value index = e.toI32(i);
+    // An entry before this one wins ties: it needs key >= mine, that is
+    // key > mine - 1. Padding (the least integer) is never kept.
+    Value tie = e.sub(key, e.i32(1));
+    return e.loop(
+        e.idx(0), e.idx(width), 4, e.i32(0),
+        [&](Value base, ValueRange carried) -> SmallVector<Value> {
+          Value others = vector::LoadOp::create(
+              e, four, keys, ValueRange{warp, base}, /*nontemporal=*/false,
+              llvm::MaybeAlign(16));
+          Value rank = carried[0];
+          for (int64_t k = 0; k < 4; ++k) {
+            Value other = vector::ExtractOp::create(e, others, k);
+            Value earlier =
+                e.cmp(arith::CmpIPredicate::slt,
+                      e.add(e.toI32(base), e.i32(k)), index);
+            Value mine = arith::SelectOp::create(e, earlier, tie, key);
+            Value wins = e.cmp(arith::CmpIPredicate::sgt, other, mine);
+            rank = e.add(rank,
+                         arith::ExtUIOp::create(e, e.getI32Type(), wins));
+          }
+          return {rank};
+        })[0];
+  }
+};
+
+/// Shared by all threads; the runtime reads what it leaves.
+struct FillBuffer : TaskPattern<linalg::FillOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(linalg::FillOp op,
+                                PatternRewriter &rewriter) const override {
+    WarpEmitter e(rewriter, op, task);
+    Value value = op.getInputs()[0], buffer = op.getOutputs()[0];
+    if (Value fragment = task.fragments.lookup(e.storageOf(buffer))) {
+      auto type = cast<MemRefType>(fragment.getType());
+      auto rows = cast<VectorType>(type.getElementType());
+      Value splat = e.spread(value, rows.getDimSize(1));
+      e.loop(e.idx(0), e.idx(type.getDimSize(0)), 1,
+             [&](Value place) { e.store(splat, fragment, place); });
+      rewriter.eraseOp(op);
+      return success();
+    }
+    forEachElement(e, buffer, [&](ValueRange indices) {
+      e.store(value, buffer, indices);
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  /// All elements of a buffer, shared among the threads.
+  static void forEachElement(WarpEmitter &e, Value buffer,
+                             function_ref<void(ValueRange)> body) {
+    auto type = cast<MemRefType>(buffer.getType());
+    Value count = e.idx(1);
+    SmallVector<Value> sizes;
+    for (int64_t d = 0; d < type.getRank(); ++d) {
+      sizes.push_back(type.isDynamicDim(d) ? e.dim(buffer, d)
+                                           : e.idx(type.getDimSize(d)));
+      count = e.mul(count, sizes.back());
+    }
+    e.forEachThread(count, [&](Value i) {
+      SmallVector<Value> indices(sizes.size());
+      Value rest = i;
+      for (int64_t d = sizes.size() - 1; d >= 0; --d) {
+        indices[d] =
+            d == 0 ? rest : Value(arith::RemUIOp::create(e, rest, sizes[d]));
+        rest = d == 0 ? rest
+                      : Value(arith::DivUIOp::create(e, rest, sizes[d]));
+      }
+      body(indices);
+    });
+  }
+};
+
+struct CopyBuffer : TaskPattern<linalg::CopyOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(linalg::CopyOp op,
+                                PatternRewriter &rewriter) const override {
+    WarpEmitter e(rewriter, op, task);
+    Value from = op.getInputs()[0], to = op.getOutputs()[0];
+    FillBuffer::forEachElement(e, to, [&](ValueRange indices) {
+      e.store(e.load(from, indices), to, indices);
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// Elementwise work on lengths: one thread.
+struct MapBuffer : TaskPattern<linalg::GenericOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getNumLoops() != op.getNumParallelLoops() ||
+        llvm::any_of(op.getIndexingMapsArray(),
+                     [](AffineMap map) { return !map.isIdentity(); }))
+      return rewriter.notifyMatchFailure(op, "not elementwise");
+    WarpEmitter e(rewriter, op, task);
+    Value out = op.getOutputs()[0];
+    FillBuffer::forEachElement(e, out, [&](ValueRange indices) {
+      IRMapping mapping;
+      for (auto [operand, argument] :
+           llvm::zip(op->getOperands(), op.getBody()->getArguments()))
+        if (!argument.use_empty())
+          mapping.map(argument, e.load(operand, indices));
+      for (Operation &inner : op.getBody()->without_terminator())
+        e.clone(inner, mapping);
+      Value result = op.getBody()->getTerminator()->getOperand(0);
+      e.store(mapping.lookupOrDefault(result), out, indices);
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void pisa::populateGPUListPatterns(RewritePatternSet &patterns,
+                                   const TaskContext &task) {
+  patterns.add<NextBlock, ExpandNodes, SelectTopk, FillBuffer, CopyBuffer,
+               MapBuffer>(patterns.getContext(), task);
+}

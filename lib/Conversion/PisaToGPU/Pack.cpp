@@ -1,0 +1,303 @@
+//===- Pack.cpp - Packing tile ops into copies by all threads -*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Warp.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::pisa;
+
+namespace {
+
+/// Writes the parts of a float32 value, from the highest, `distance` rows
+/// apart: their sum holds all bits that the target's type can.
+void storeParts(WarpEmitter &e, Value x, Value target, Value row, Value depth,
+                int64_t parts, int64_t distance) {
+  Type type = cast<MemRefType>(target.getType()).getElementType();
+  for (int64_t part = 0; part < parts; ++part) {
+    Value rounded = arith::TruncFOp::create(e, type, x);
+    e.store(rounded, target, {row, e.add(depth, e.idx(part * distance))});
+    if (part + 1 == parts)
+      return;
+    Value back = arith::ExtFOp::create(e, e.getF32Type(), rounded);
+    // What is infinite or NaN has no rest.
+    Value finite = e.isFinite(back);
+    x = arith::SelectOp::create(e, finite, arith::SubFOp::create(e, x, back),
+                                e.f32(0));
+  }
+}
+
+Value loadAsF32(WarpEmitter &e, Value source, ValueRange indices) {
+  Value x = e.load(source, indices);
+  if (x.getType().isF32())
+    return x;
+  return arith::ExtFOp::create(e, e.getF32Type(), x);
+}
+
+/// Columns of a task as they are stored: one row of storage a column.
+struct ColumnStorage {
+  Value rows;       ///< memref<Cols x pitch>
+  int64_t depth;    ///< D, rounded up
+  int64_t parts;    ///< times stored
+  int64_t headDim;  ///< D of the source
+
+  static ColumnStorage get(WarpEmitter &e, Value columns, int64_t headDim) {
+    int64_t depth = llvm::alignTo(static_cast<uint64_t>(headDim), kRows);
+    return {e.storageOf(columns), depth, e.staticDim(columns, 0) / depth,
+            headDim};
+  }
+};
+
+/// Writes every column of storage: column c takes the row of `source` that
+/// `locate` names, or zeros. `locate` returns (present, indices without the
+/// last).
+void packColumns(
+    WarpEmitter &e, const ColumnStorage &storage, int64_t numColumns,
+    Value source,
+    function_ref<std::pair<Value, SmallVector<Value>>(Value)> locate) {
+  Type sourceType = cast<MemRefType>(source.getType()).getElementType();
+  Type type = cast<MemRefType>(storage.rows.getType()).getElementType();
+  int64_t chunks = storage.depth / kChunk;
+  bool converts = sourceType != type;
+  Value aligned = converts ? Value() : e.isAligned(source);
+  e.forEachThread(e.idx(numColumns * chunks), [&](Value i) {
+    Value column = e.div(i, chunks);
+    Value depth = e.mul(e.rem(i, chunks), e.idx(kChunk));
+    auto [present, indices] = locate(column);
+    if (storage.depth != storage.headDim)
+      present = e.both(present, e.cmp(arith::CmpIPredicate::slt, depth,
+                                      e.idx(storage.headDim)));
+    indices.push_back(depth);
+    if (!converts)
+      return e.copyChunk(aligned, present, source, indices, storage.rows,
+                         {column, depth});
+    e.loop(e.idx(0), e.idx(kChunk), 1, [&](Value k) {
+      Value x = e.choose(
+          present, e.getF32Type(),
+          [&] {
+            SmallVector<Value> at = indices;
+            at.back() = e.add(at.back(), k);
+            return SmallVector<Value>{loadAsF32(e, source, at)};
+          },
+          [&] { return SmallVector<Value>{e.f32(0)}; })[0];
+      storeParts(e, x, storage.rows, column, e.add(depth, k), storage.parts,
+                 storage.depth);
+    });
+  });
+}
+
+struct PackQueries : TaskPattern<PackQueriesOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(PackQueriesOp op,
+                                PatternRewriter &rewriter) const override {
+    WarpEmitter e(rewriter, op, task);
+    Value q = op.getQ();
+    int64_t heads = e.staticDim(q, 1), headDim = e.staticDim(q, 3);
+    RowLayout layout =
+        RowLayout::get(e, op.getPacked(), op.getQueryBlock(), heads);
+    Value rows = e.rowsOf(op.getPacked());
+    int64_t chunks = e.staticDim(op.getPacked(), 2) / kChunk;
+    Value numQueries = e.dim(q, 2);
+    Value aligned = e.isAligned(q);
+    int64_t rowsPerBlock = layout.rowsPerBlock;
+    e.forEachThread(e.idx(layout.numRows * chunks), [&](Value i) {
+      Value row = e.div(i, chunks);
+      Value depth = e.mul(e.rem(i, chunks), e.idx(kChunk));
+      Value j = e.div(row, rowsPerBlock), r = e.rem(row, rowsPerBlock);
+      Value query =
+          e.add(e.mul(j, e.idx(op.getQueryBlock())), e.div(r, heads));
+      Value present =
+          e.both(e.cmp(arith::CmpIPredicate::slt, r,
+                       e.idx(op.getQueryBlock() * heads)),
+                 e.cmp(arith::CmpIPredicate::slt, query, numQueries));
+      present = e.both(present, e.cmp(arith::CmpIPredicate::slt, depth,
+                                      e.idx(headDim)));
+      e.copyChunk(aligned, present, q,
+                  {e.idx(0), e.rem(r, heads), query, depth}, rows,
+                  {row, depth});
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct PackColumns : TaskPattern<PackColumnsOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(PackColumnsOp op,
+                                PatternRewriter &rewriter) const override {
+    WarpEmitter e(rewriter, op, task);
+    Value source = op.getSource();
+    int64_t numColumns = e.staticDim(op.getColumns(), 1);
+    int64_t group = op.getGroup(), nodes = op.getNodes();
+    ColumnStorage storage =
+        ColumnStorage::get(e, op.getColumns(), e.staticDim(source, 3));
+    Value kLen = e.toIndex(e.load(op.getKLen(), e.idx(0)));
+    Value keysPerRow = op.getKeysPerRow();
+    Value firstRow = e.mul(op.getBlock(), e.idx(group * nodes));
+    // Row of the source behind a column, and the keys that it stands for.
+    auto rowAndCount = [&](Value column) -> std::pair<Value, Value> {
+      Value inner = column;
+      if (nodes != 1)
+        inner = e.add(e.mul(e.rem(column, nodes), e.idx(group)),
+                      e.div(column, nodes));
+      Value row = e.add(firstRow, inner);
+      Value count = e.sub(kLen, e.mul(row, keysPerRow));
+      count = e.max(e.min(count, keysPerRow), e.idx(0));
+      if (group * nodes != numColumns)
+        count = arith::SelectOp::create(
+            e,
+            e.cmp(arith::CmpIPredicate::slt, column, e.idx(group * nodes)),
+            count, e.idx(0));
+      return {row, count};
+    };
+    packColumns(e, storage, numColumns, source, [&](Value column) {
+      auto [row, count] = rowAndCount(column);
+      Value present = e.cmp(arith::CmpIPredicate::sgt, count, e.idx(0));
+      SmallVector<Value> indices = {e.idx(0), e.idx(0),
+                                    e.add(op.getRowBase(), row)};
+      return std::pair(present, indices);
+    });
+    e.forEachThread(e.idx(numColumns), [&](Value column) {
+      Value count = rowAndCount(column).second;
+      Value some = e.cmp(arith::CmpIPredicate::sgt, count, e.idx(0));
+      Value keys =
+          arith::SIToFPOp::create(e, e.getF32Type(), e.toI32(count));
+      Value bias = arith::SelectOp::create(e, some, e.log2(keys),
+                                           e.f32(e.negInf()));
+      e.store(bias, op.getBias(), column);
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct PackAtoms : TaskPattern<PackAtomsOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(PackAtomsOp op,
+                                PatternRewriter &rewriter) const override {
+    WarpEmitter e(rewriter, op, task);
+    int64_t numColumns = e.staticDim(op.getColumns(), 1);
+    int64_t numAtoms = e.staticDim(op.getAtoms(), 3);
+    int64_t headDim = e.staticDim(op.getK(), 3);
+    int64_t nodes = op.getNodes(), blockSize = op.getBlockSize();
+    int64_t subBlock = blockSize / numAtoms;
+    ColumnStorage storage = ColumnStorage::get(e, op.getColumns(), headDim);
+    Value kLen = e.toIndex(e.load(op.getKLen(), e.idx(0)));
+    Value numLeaves = e.dim(op.getAtoms(), 2);
+    Value zero = e.idx(0), one = e.idx(1);
+
+    // One warp a column: a column is an atom of one leaf, or its outlier.
+    e.forEachWarp(e.idx(numColumns), [&](Value column) {
+      Value atom = e.div(column, nodes), n = e.rem(column, nodes);
+      Value leaf = e.add(e.mul(op.getBlock(), e.idx(nodes)), n);
+      Value real = e.both(
+          e.cmp(arith::CmpIPredicate::slt, column,
+                e.idx((numAtoms + 1) * nodes)),
+          e.cmp(arith::CmpIPredicate::slt, leaf, numLeaves));
+      Value safeLeaf = e.max(e.min(leaf, e.sub(numLeaves, one)), zero);
+      Value outlier =
+          e.toIndex(e.load(op.getOutlier(), {zero, zero, safeLeaf}));
+      Value begin = e.add(e.mul(leaf, e.idx(blockSize)),
+                          e.mul(atom, e.idx(subBlock)));
+      Value count = e.max(e.min(e.sub(kLen, begin), e.idx(subBlock)), zero);
+      Value holds = e.both(e.cmp(arith::CmpIPredicate::sge, outlier, begin),
+                           e.cmp(arith::CmpIPredicate::slt, outlier,
+                                 e.add(begin, e.idx(subBlock))));
+      count = e.sub(count, arith::SelectOp::create(e, holds, one, zero));
+      // An outlier that `pool_leaves` did not write may be anything.
+      Value isOutlier =
+          e.cmp(arith::CmpIPredicate::eq, atom, e.idx(numAtoms));
+      Value hasOutlier =
+          e.both(e.cmp(arith::CmpIPredicate::sge, outlier, zero),
+                 e.cmp(arith::CmpIPredicate::slt, outlier, kLen));
+      count = arith::SelectOp::create(
+          e, isOutlier, arith::SelectOp::create(e, hasOutlier, one, zero),
+          count);
+      count = arith::SelectOp::create(e, real, count, zero);
+      Value some = e.cmp(arith::CmpIPredicate::sgt, count, zero);
+      Value safeAtom = e.min(atom, e.idx(numAtoms - 1));
+      Value fromKeys = e.both(some, isOutlier);
+      Value safeKey = arith::SelectOp::create(e, fromKeys, outlier, zero);
+      e.forEachLane(e.idx(storage.depth), [&](Value depth) {
+        Value present = some;
+        if (storage.depth != headDim)
+          present = e.both(some, e.cmp(arith::CmpIPredicate::slt, depth,
+                                       e.idx(headDim)));
+        Value x = e.choose(
+            present, e.getF32Type(),
+            [&] {
+              return e.choose(
+                  isOutlier, e.getF32Type(),
+                  [&] {
+                    return SmallVector<Value>{loadAsF32(
+                        e, op.getK(), {zero, zero, safeKey, depth})};
+                  },
+                  [&] {
+                    return SmallVector<Value>{
+                        loadAsF32(e, op.getAtoms(),
+                                  {zero, zero, safeLeaf, safeAtom, depth})};
+                  });
+            },
+            [&] { return SmallVector<Value>{e.f32(0)}; })[0];
+        storeParts(e, x, storage.rows, column, depth, storage.parts,
+                   storage.depth);
+      });
+      Value first = e.cmp(arith::CmpIPredicate::eq, e.lane(), zero);
+      e.when(first, [&] {
+        Value keys =
+            arith::SIToFPOp::create(e, e.getF32Type(), e.toI32(count));
+        Value bias = arith::SelectOp::create(e, some, e.log2(keys),
+                                             e.f32(e.negInf()));
+        e.store(bias, op.getBias(), column);
+      });
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct PackValues : TaskPattern<PackValuesOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(PackValuesOp op,
+                                PatternRewriter &rewriter) const override {
+    WarpEmitter e(rewriter, op, task);
+    Value v = op.getV();
+    int64_t blockSize = e.staticDim(op.getPacked(), 0);
+    int64_t headDim = e.staticDim(v, 3);
+    Value rows = e.storageOf(op.getPacked());
+    int64_t chunks = e.staticDim(op.getPacked(), 1) / kChunk;
+    Value kLen = e.toIndex(e.load(op.getKLen(), e.idx(0)));
+    Value first = e.mul(op.getBlock(), e.idx(blockSize));
+    Value aligned = e.isAligned(v);
+    e.forEachThread(e.idx(blockSize * chunks), [&](Value i) {
+      Value r = e.div(i, chunks);
+      Value depth = e.mul(e.rem(i, chunks), e.idx(kChunk));
+      Value row = e.add(first, r);
+      Value present =
+          e.both(e.cmp(arith::CmpIPredicate::slt, row, kLen),
+                 e.cmp(arith::CmpIPredicate::slt, depth, e.idx(headDim)));
+      e.copyChunk(aligned, present, v, {e.idx(0), e.idx(0), row, depth}, rows,
+                  {r, depth});
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void pisa::populateGPUPackPatterns(RewritePatternSet &patterns,
+                                   const TaskContext &task) {
+  patterns.add<PackQueries, PackColumns, PackAtoms, PackValues>(
+      patterns.getContext(), task);
+}

@@ -1,0 +1,43 @@
+//===- TaskMemory.h - Workgroup memory of a GPU task ------------*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PISA_LIB_DIALECT_PISA_TRANSFORMS_TASKMEMORY_H
+#define PISA_LIB_DIALECT_PISA_TRANSFORMS_TASKMEMORY_H
+
+#include "pisa/Dialect/Pisa/IR/Pisa.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+namespace mlir::pisa {
+
+/// Byte offset in the task's workgroup memory of an op's own scratch.
+inline constexpr StringLiteral kScratchAttr = "pisa.scratch";
+/// Warps of a task, on its `scf.forall`.
+inline constexpr StringLiteral kNumWarpsAttr = "pisa.num_warps";
+/// Bytes of workgroup memory, on the `scf.forall` of a task.
+inline constexpr StringLiteral kSharedBytesAttr = "pisa.shared_bytes";
+
+/// Bytes of workgroup memory that a tile op needs for itself.
+int64_t getScratchBytes(Operation *op, int64_t numWarps);
+
+/// A range of workgroup memory.
+struct ByteRange {
+  int64_t begin = 0, end = 0;
+  bool overlaps(const ByteRange &other) const {
+    return begin < other.end && other.begin < end;
+  }
+};
+
+/// The bytes behind a buffer in workgroup memory; nothing for other buffers.
+std::optional<ByteRange> getWorkgroupRange(Value buffer);
+/// The range of `kScratchAttr`.
+std::optional<ByteRange> getScratchRange(Operation *op);
+
+} // namespace mlir::pisa
+
+#endif // PISA_LIB_DIALECT_PISA_TRANSFORMS_TASKMEMORY_H

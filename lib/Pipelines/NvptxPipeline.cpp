@@ -1,0 +1,101 @@
+//===- NvptxPipeline.cpp - From problems to kernels for NVIDIA GPUs -*- C++
+//-*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "pisa/Pipelines/Pipelines.h"
+
+#include "pisa/Conversion/Passes.h"
+#include "pisa/Dialect/Pisa/Transforms/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::pisa;
+
+static void verifyLevel(OpPassManager &pm, StringRef level) {
+  PisaVerifyLevelPassOptions options;
+  options.level = level.str();
+  pm.addPass(createPisaVerifyLevelPass(options));
+}
+
+static void cleanUp(OpPassManager &pm) {
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void pisa::buildGpuKernels(OpPassManager &pm,
+                           const NvptxPipelineOptions &options) {
+  pm.addPass(createPisaBufferizePass());
+  cleanUp(pm);
+  pm.addNestedPass<func::FuncOp>(bufferization::createBufferLoopHoistingPass());
+  pm.addPass(createPisaWrapHostOpsPass());
+  cleanUp(pm);
+  PisaAssignMemorySpacesPassOptions spaces;
+  spaces.numWarps = options.numWarps;
+  spaces.maxSharedBytes = options.maxSharedBytes;
+  pm.addPass(createPisaAssignMemorySpacesPass(spaces));
+  pm.addPass(createPisaInsertBarriersPass());
+  verifyLevel(pm, "gpu-kernel");
+}
+
+void pisa::buildGpuCode(OpPassManager &pm) {
+  pm.addPass(createConvertPisaToGPUPass());
+  cleanUp(pm);
+  pm.addPass(createPisaDistributeFragmentsPass());
+  pm.addPass(createPisaOutlineKernelsPass());
+  cleanUp(pm);
+  pm.addPass(createLoopInvariantCodeMotionPass());
+
+  // Upstream from here on. The host keeps sizes, scratch and launches.
+  pm.addPass(createLowerAffinePass());
+  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createPisaLowerAddressSpacesPass());
+  kernels.addPass(createConvertMathToLLVMPass());
+  kernels.addPass(memref::createExpandStridedMetadataPass());
+  kernels.addPass(createLowerAffinePass());
+  kernels.addPass(createConvertNVGPUToNVVMPass());
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+  kernels.addPass(createLoopInvariantCodeMotionPass());
+  kernels.addPass(createSCFToControlFlowPass());
+  kernels.addPass(createConvertVectorToLLVMPass());
+  // Runs on modules only.
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  OpPassManager &code = pm.nest<gpu::GPUModuleOp>();
+  ConvertGpuOpsToNVVMOpsOptions gpu;
+  gpu.useBarePtrCallConv = false;
+  code.addPass(createConvertGpuOpsToNVVMOps(gpu));
+  code.addPass(createConvertIndexToLLVMPass());
+  code.addPass(createConvertNVVMToLLVMPass());
+  code.addPass(createCanonicalizerPass());
+  code.addPass(createCSEPass());
+  code.addPass(createReconcileUnrealizedCastsPass());
+  verifyLevel(pm, "plan");
+}
+
+void pisa::buildNvptxPipeline(OpPassManager &pm,
+                              const NvptxPipelineOptions &options) {
+  verifyLevel(pm, "problem");
+  PisaSetLoweringConfigPassOptions config;
+  config.target = "nvptx";
+  pm.addPass(createPisaSetLoweringConfigPass(config));
+  PisaDecomposePassOptions decompose;
+  decompose.checkInputs = options.checkInputs;
+  pm.addPass(createPisaDecomposePass(decompose));
+  cleanUp(pm);
+  verifyLevel(pm, "phase");
+  buildTiles(pm);
+  buildGpuKernels(pm, options);
+  buildGpuCode(pm);
+}

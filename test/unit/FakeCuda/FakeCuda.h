@@ -1,0 +1,79 @@
+//===- FakeCuda.h - A CUDA driver without a GPU -----------------*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PISA_TEST_UNIT_FAKECUDA_FAKECUDA_H
+#define PISA_TEST_UNIT_FAKECUDA_FAKECUDA_H
+
+#include "pisa/Runtime/CudaDriver.h"
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace pisa::test {
+
+struct FakeLaunch {
+  std::string kernel;
+  unsigned grid[3];
+  unsigned threads, sharedBytes;
+  cuda::Stream stream;
+  int device;
+  std::vector<std::string> parameters; // bytes
+};
+
+struct FakeMemory {
+  enum Kind { Scratch, Tensor, Managed };
+  Kind kind;
+  int device;
+  size_t bytes;
+};
+
+/// The state of the fake driver, which tests set and look at.
+struct FakeCuda {
+  static constexpr int maxDevices = 4;
+
+  // What it is like.
+  int numDevices = 2;
+  int numMultiprocessors = 132;
+  int maxSharedBytes = 232448;
+  int maxThreads = 1024;     // of any kernel
+  int staticSharedBytes = 0; // of any kernel
+  int hasPools = 1;
+  bool isCapturing = false; // a stream, in the strictest mode
+  std::string jitLog;
+  /// What a function returns, in place of doing its work.
+  std::map<std::string, int> failures;
+
+  // What there is.
+  int numRetained[maxDevices] = {};
+  int numModules = 0, numPools = 0;
+  std::map<cuda::Address, FakeMemory> memory;
+  // What has happened.
+  std::vector<FakeLaunch> launches;
+  std::vector<std::string> calls;      // of functions, in order
+  std::vector<std::string> attributes; // that functions were given
+
+  int count(const std::string &function) const {
+    int result = 0;
+    for (const std::string &call : calls)
+      result += call == function;
+    return result;
+  }
+
+  std::recursive_mutex mutex; // held by the functions
+};
+
+} // namespace pisa::test
+
+/// The fake driver exports this, beside cuGetProcAddress_v2.
+extern "C" pisa::test::FakeCuda *getFakeCuda();
+/// Named in this variable: a function that the fake driver lacks.
+#define PISA_FAKE_CUDA_LACKS "PISA_FAKE_CUDA_LACKS"
+
+#endif // PISA_TEST_UNIT_FAKECUDA_FAKECUDA_H
