@@ -10,6 +10,7 @@
 
 #include "pisa/Pipelines/Dialects.h"
 #include "pisa/Pipelines/Pipelines.h"
+#include "pisa/Target/NvptxTarget.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -86,6 +87,7 @@ pisa::compileForCpu(mlir::ModuleOp module, const CompileOptions &options) {
 void pisa::registerCompiler(mlir::DialectRegistry &registry) {
   mlir::pisa::registerDialects(registry);
   registerCpuTranslations(registry);
+  registerNvptxTranslations(registry);
 }
 
 std::unique_ptr<mlir::MLIRContext> pisa::createContext() {

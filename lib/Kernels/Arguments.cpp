@@ -65,6 +65,25 @@ void ArgumentChecker::refuse(StringRef name, const DLTensor *tensor,
     fail(ErrorKind::InvalidValue, "expected no '" + name + "' " + why);
 }
 
+void ArgumentChecker::checkDevice(StringRef name, const DLTensor &tensor) {
+  DLDeviceType type = tensor.device.device_type;
+  if (memory == Memory::Cuda) {
+    // Which device it is, the driver knows.
+    if (type != kDLCUDA && type != kDLCUDAManaged)
+      fail(ErrorKind::InvalidType,
+           "expected '" + name +
+               "' to be on a CUDA device, but it is in other memory (DLPack "
+               "type " +
+               Twine(type) + ")");
+    return;
+  }
+  if (type != kDLCPU && type != kDLCUDAHost)
+    fail(type == kDLCUDA ? ErrorKind::Unsupported : ErrorKind::InvalidType,
+         "expected '" + name + "' to be in the CPU's memory, but it is on " +
+             (type == kDLCUDA ? "a CUDA" : "another") +
+             " device (DLPack type " + Twine(type) + ")");
+}
+
 CpuArgument ArgumentChecker::tensor(StringRef name, const DLTensor *tensor,
                                     DLDataType type, llvm::ArrayRef<Axis> axes,
                                     Use use, Layout layout) {
@@ -76,15 +95,9 @@ CpuArgument ArgumentChecker::tensor(StringRef name, const DLTensor *tensor,
          "expected a tensor '" + name + "', but got none");
     return result;
   }
-  if (tensor->device.device_type != kDLCPU &&
-      tensor->device.device_type != kDLCUDAHost) {
-    fail(tensor->device.device_type == kDLCUDA ? ErrorKind::Unsupported
-                                               : ErrorKind::InvalidType,
-         "expected '" + name + "' to be in the CPU's memory, but it is on " +
-             (tensor->device.device_type == kDLCUDA ? "a CUDA" : "another") +
-             " device (DLPack type " + Twine(tensor->device.device_type) + ")");
+  checkDevice(name, *tensor);
+  if (failed())
     return result;
-  }
   if (tensor->dtype.code != type.code || tensor->dtype.bits != type.bits ||
       tensor->dtype.lanes != type.lanes) {
     fail(ErrorKind::InvalidType, "expected '" + name + "' to be " +

@@ -25,7 +25,11 @@ constexpr size_t kNumAxes = static_cast<size_t>(Axis::A) + 1;
 /// not to be used.
 class ArgumentChecker {
 public:
-  explicit ArgumentChecker(bool headsInside) : headsInside(headsInside) {
+  /// Where tensors must be.
+  enum class Memory { Cpu, Cuda };
+
+  ArgumentChecker(Memory memory, bool headsInside)
+      : memory(memory), headsInside(headsInside) {
     sizes.fill(-1);
   }
 
@@ -51,11 +55,55 @@ public:
   llvm::Error takeError();
 
 private:
+  void checkDevice(llvm::StringRef name, const DLTensor &tensor);
+
+  Memory memory;
   bool headsInside;
   std::array<int64_t, kNumAxes> sizes;
   std::array<std::string, kNumAxes> reasons;
   std::optional<ErrorKind> kind;
   std::string message;
+};
+
+/// The tensors of a call, checked against what the kernel was made for and
+/// against each other. What is absent, and what is only between the functions
+/// of a whole forward pass, has no data.
+class CheckedCall {
+public:
+  using Memory = ArgumentChecker::Memory;
+  CheckedCall(const KernelSpec &spec, const KernelArguments &given,
+              Memory memory);
+
+  // In this order. Each fails for the first thing that is wrong.
+  /// q, k and v, whose sizes give those of all others.
+  llvm::Error checkInputs();
+  /// Lengths and positions, copied: from the tensors, or what stands for them.
+  llvm::Error readPositions(llvm::SmallVectorImpl<int32_t> &kLen,
+                            llvm::SmallVectorImpl<int32_t> &qStart);
+  /// Lengths and positions that stay where they are, unread: `kLen` and
+  /// `qStart` if they are given.
+  llvm::Error keepPositions();
+  llvm::Error checkOthers();
+
+  CpuArgument q, k, v, kLen, qStart, pyramid, openSums, atoms, outlier, indices,
+      count, scores, out, lse;
+  int64_t batch = 0, keys = 0;
+  // Sizes of what is in between.
+  int64_t rows = 0, leaves = 0, queryBlocks = 0;
+
+  bool builds() const { return spec.functions & BuildPyramidFunction; }
+  bool routes() const { return spec.functions & RouteFunction; }
+  bool attends() const { return spec.functions & AttentionFunction; }
+  bool isWhole() const { return spec.functions == AllFunctions; }
+
+private:
+  /// Fails if the last query cannot stand at the last key of whole tensors.
+  llvm::Error checkDefaultStart();
+  llvm::Error checkStart(size_t sequence, int64_t start);
+
+  const KernelSpec &spec;
+  const KernelArguments &given;
+  ArgumentChecker check;
 };
 
 DLDataType getDLType(ElementType type);

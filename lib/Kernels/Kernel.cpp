@@ -9,94 +9,23 @@
 #include "pisa/Kernels/Kernel.h"
 
 #include "Arguments.h"
+#include "ParsedSpec.h"
 
 #include "pisa/Compiler/Compile.h"
 #include "pisa/Dialect/Pisa/IR/Pisa.h"
-#include "pisa/Dialect/Pisa/IR/PyramidLayout.h"
 #include "pisa/Dialect/Pisa/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
-#include <cmath>
 #include <cstdlib>
-#include <limits>
 
 using namespace pisa;
-using Use = ArgumentChecker::Use;
-using Layout = ArgumentChecker::Layout;
 
 //===----------------------------------------------------------------------===//
 // Compilation
 //===----------------------------------------------------------------------===//
-
-/// What the dialect allows but code is not made for, and what no module could
-/// be printed from.
-static llvm::Error checkSpec(const KernelSpec &spec) {
-  bool whole = spec.functions == AllFunctions;
-  if (!whole && spec.functions != BuildPyramidFunction &&
-      spec.functions != RouteFunction && spec.functions != AttentionFunction)
-    return makeError(ErrorKind::InvalidValue,
-                     "expected one function or all three, but got the set " +
-                         llvm::Twine(spec.functions));
-  if (whole && spec.listWidth != spec.params.topk)
-    return makeError(
-        ErrorKind::InvalidValue,
-        "expected lists as wide as topk = " + llvm::Twine(spec.params.topk) +
-            " in a whole forward pass, but got " + llvm::Twine(spec.listWidth));
-  for (auto [name, value] :
-       {std::pair("D", spec.headDim), std::pair("Dv", spec.valueDim)})
-    if (value < 8 || value > 256 || value % 8 != 0)
-      return makeError(ErrorKind::Unsupported,
-                       "expected head dimension " + llvm::Twine(name) +
-                           " to be a multiple of 8 in [8, 256], but got " +
-                           llvm::Twine(value));
-  if (spec.kvHeads < 1 || spec.heads < 1 || spec.heads % spec.kvHeads != 0)
-    return makeError(ErrorKind::InvalidValue,
-                     "expected the number of query heads Hq to be a positive "
-                     "multiple of the number of kv heads Hkv, but got " +
-                         llvm::Twine(spec.heads) + " and " +
-                         llvm::Twine(spec.kvHeads));
-  if (spec.functions == AttentionFunction && spec.listWidth < 1)
-    return makeError(ErrorKind::InvalidValue,
-                     "expected lists of at least 1 entry, but got " +
-                         llvm::Twine(spec.listWidth));
-  return llvm::Error::success();
-}
-
-namespace {
-/// A parsed module and what was said about it.
-class ParsedSpec {
-public:
-  static llvm::Expected<std::unique_ptr<ParsedSpec>>
-  parse(const std::string &text) {
-    std::unique_ptr<ParsedSpec> parsed(new ParsedSpec());
-    parsed->module =
-        mlir::parseSourceString<mlir::ModuleOp>(text, parsed->context.get());
-    if (!parsed->module)
-      return makeError(ErrorKind::InvalidValue, parsed->said);
-    return parsed;
-  }
-  mlir::ModuleOp getModule() { return *module; }
-  const std::string &getSaid() const { return said; }
-
-private:
-  ParsedSpec()
-      : context(createContext()),
-        handler(context.get(), [this](mlir::Diagnostic &diagnostic) {
-          if (said.empty())
-            said = diagnostic.str();
-          return mlir::success();
-        }) {}
-  std::unique_ptr<mlir::MLIRContext> context;
-  std::string said; // the first message
-  mlir::ScopedDiagnosticHandler handler;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-};
-} // namespace
 
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 compileText(const std::string &text, const CompileOptions &options) {
@@ -267,219 +196,92 @@ private:
 
 llvm::Error Kernel::run(const KernelArguments &given, ThreadPool &pool,
                         RunInfo *info) {
-  bool builds = spec.functions & BuildPyramidFunction;
-  bool routes = spec.functions & RouteFunction;
-  bool attends = spec.functions & AttentionFunction;
   const KernelParams &params = spec.params;
-  DLDataType dtype = getDLType(spec.dtype);
-  DLDataType summary = getDLType(spec.getSummaryType());
-  mlir::pisa::PyramidLayout layout{params.blockSize, params.fanout};
-
-  ArgumentChecker check(given.headsInside);
-  check.bind(Axis::Hq, spec.heads, "as the kernel was made for");
-  check.bind(Axis::Hkv, spec.kvHeads, "as the kernel was made for");
-  check.bind(Axis::D, spec.headDim, "as the kernel was made for");
-  check.bind(Axis::Dv, spec.valueDim, "as the kernel was made for");
-  check.bind(Axis::K, attends ? spec.listWidth : params.topk,
-             "as the kernel was made for");
-  check.bind(Axis::A, params.leafAtoms, "which is leaf_atoms");
-
-  // Inputs; their sizes give those of all others.
-  CpuArgument q, v;
-  if (routes || attends)
-    q = check.tensor("q", given.q, dtype,
-                     {Axis::B, Axis::Hq, Axis::Tq, Axis::D}, Use::Input,
-                     Layout::Heads);
-  CpuArgument k =
-      check.tensor("k", given.k, dtype, {Axis::B, Axis::Hkv, Axis::Tk, Axis::D},
-                   Use::Input, Layout::Heads);
-  if (attends)
-    v = check.tensor("v", given.v, dtype,
-                     {Axis::B, Axis::Hkv, Axis::Tk, Axis::Dv}, Use::Input,
-                     Layout::Heads);
-  if (check.failed())
-    return check.takeError();
-  int64_t batch = check.getSize(Axis::B), keys = check.getSize(Axis::Tk);
-  // A length of each sequence is kept here, however the tensors are strided.
-  constexpr int64_t mostSequences = 1 << 24;
-  if (batch > mostSequences)
-    return makeError(ErrorKind::InvalidValue,
-                     "expected B to be at most " + llvm::Twine(mostSequences) +
-                         ", but got " + llvm::Twine(batch));
-  if (keys > std::numeric_limits<int32_t>::max())
-    return makeError(
-        ErrorKind::InvalidValue,
-        "expected at most 2147483647 keys in a sequence, but got " +
-            llvm::Twine(keys));
-
+  CheckedCall call(spec, given, CheckedCall::Memory::Cpu);
   llvm::SmallVector<int32_t, 8> kLen, qStart;
-  if (given.kLen)
-    check.perSequence("k_len", given.kLen, 0, keys, kLen);
-  else
-    kLen.assign(batch, static_cast<int32_t>(keys));
-  if (routes || attends) {
-    int64_t queries = check.getSize(Axis::Tq);
-    if (!spec.hasQStart) {
-      check.refuse("q_start", given.qStart,
-                   "of a kernel that was made without it");
-    } else if (given.qStart) {
-      check.perSequence("q_start", given.qStart,
-                        std::numeric_limits<int32_t>::min(),
-                        std::numeric_limits<int32_t>::max(), qStart);
-    } else {
-      // The last query stands at the last key. Lengths that vary may leave
-      // queries before the first key, which see none; a whole tensor may not.
-      if (params.causal && !given.kLen && keys > 0 && queries > keys)
-        return makeError(ErrorKind::InvalidValue,
-                         "expected Tq to be at most Tk = " + llvm::Twine(keys) +
-                             " in causal attention without q_start, but got " +
-                             llvm::Twine(queries));
-      for (int32_t length : kLen)
-        qStart.push_back(static_cast<int32_t>(length - queries));
-    }
-    for (auto [b, start] : llvm::enumerate(qStart))
-      if (start % params.queryBlock != 0)
-        return makeError(ErrorKind::InvalidValue,
-                         "expected q_start[" + llvm::Twine(b) +
-                             "] to be a multiple of query_block = " +
-                             llvm::Twine(params.queryBlock) + ", but got " +
-                             llvm::Twine(start));
-    if (std::isnan(given.scale))
-      return makeError(ErrorKind::InvalidValue,
-                       "expected softmax_scale to be a number, but got NaN");
-    check.bind(Axis::NQ, llvm::divideCeilSigned(queries, params.queryBlock),
-               "which is ceil(Tq / query_block)");
-  }
-  int64_t leaves = layout.getNumLeaves(keys), rows = layout.getNumRows(keys);
-  check.bind(Axis::Rows, rows, "the nodes over Tk keys");
-  check.bind(Axis::Levels, layout.getNumLevels(keys),
-             "the levels over Tk keys");
-  check.bind(Axis::Leaves, leaves, "which is ceil(Tk / block_size)");
+  if (auto error = call.checkInputs())
+    return error;
+  if (auto error = call.readPositions(kLen, qStart))
+    return error;
+  if (auto error = call.checkOthers())
+    return error;
 
-  // Between the functions, or given by the caller: the pyramid and the lists.
-  bool fused = spec.functions == AllFunctions;
+  // Between the functions: the pyramid and the lists, unless they are given.
   Scratch scratch;
-  CpuArgument pyramid, atoms, outlier, indices;
   CpuArgument *scratchPyramid = nullptr, *scratchAtoms = nullptr,
               *scratchOutlier = nullptr, *scratchIndices = nullptr;
-  const char *inside = "of the whole forward pass, which has its own";
-  if (fused) {
-    check.refuse("pyramid", given.pyramid, inside);
-    check.refuse("atoms", given.atoms, inside);
-    check.refuse("outlier", given.outlier, inside);
-    scratchPyramid = scratch.add(spec.getSummaryType(),
-                                 {batch, spec.kvHeads, rows, spec.headDim});
+  if (call.isWhole()) {
+    scratchPyramid =
+        scratch.add(spec.getSummaryType(),
+                    {call.batch, spec.kvHeads, call.rows, spec.headDim});
     if (spec.usesAtoms()) {
-      scratchAtoms =
-          scratch.add(spec.getSummaryType(), {batch, spec.kvHeads, leaves,
-                                              params.leafAtoms, spec.headDim});
-      scratchOutlier = scratch.addInt32({batch, spec.kvHeads, leaves});
+      scratchAtoms = scratch.add(spec.getSummaryType(),
+                                 {call.batch, spec.kvHeads, call.leaves,
+                                  params.leafAtoms, spec.headDim});
+      scratchOutlier =
+          scratch.addInt32({call.batch, spec.kvHeads, call.leaves});
     }
-  } else if (builds || routes) {
-    Use use = builds ? Use::Output : Use::Input;
-    pyramid = check.tensor("pyramid", given.pyramid, summary,
-                           {Axis::B, Axis::Hkv, Axis::Rows, Axis::D}, use);
-    if (spec.usesAtoms()) {
-      atoms = check.tensor("atoms", given.atoms, summary,
-                           {Axis::B, Axis::Hkv, Axis::Leaves, Axis::A, Axis::D},
-                           use);
-      outlier = check.tensor("outlier", given.outlier, kInt32,
-                             {Axis::B, Axis::Hkv, Axis::Leaves}, use);
-    } else {
-      check.refuse("atoms", given.atoms, "without rerank");
-      check.refuse("outlier", given.outlier, "without rerank");
-    }
+    if (!given.indices)
+      scratchIndices = scratch.addInt32(
+          {call.batch, spec.kvHeads, call.queryBlocks, params.topk});
   }
-  if (fused && !given.indices)
-    scratchIndices = scratch.addInt32(
-        {batch, spec.kvHeads, check.getSize(Axis::NQ), params.topk});
-  else if (routes || attends)
-    indices = check.tensor("indices", given.indices, kInt32,
-                           {Axis::B, Axis::Hkv, Axis::NQ, Axis::K},
-                           routes ? Use::Output : Use::Input);
-
-  // Outputs.
-  auto output = [&](bool wanted, const char *name, const DLTensor *tensor,
-                    DLDataType type, llvm::ArrayRef<Axis> axes,
-                    Layout order = Layout::Plain) {
-    if (wanted)
-      return check.tensor(name, tensor, type, axes, Use::Output, order);
-    check.refuse(name, tensor, "of a kernel that was made without it");
-    return CpuArgument();
-  };
-  CpuArgument openSums =
-      output(builds && spec.wantOpenSums, "open_sums", given.openSums, kFloat32,
-             {Axis::B, Axis::Hkv, Axis::Levels, Axis::D});
-  CpuArgument count = output(routes && spec.wantCount, "count", given.count,
-                             kInt32, {Axis::B, Axis::Hkv, Axis::NQ});
-  CpuArgument scores =
-      output(routes && spec.wantScores, "scores", given.scores, kFloat32,
-             {Axis::B, Axis::Hkv, Axis::NQ, Axis::K});
-  CpuArgument out =
-      output(attends, "out", given.out, dtype,
-             {Axis::B, Axis::Hq, Axis::Tq, Axis::Dv}, Layout::Heads);
-  CpuArgument lse = output(attends && spec.wantLse, "lse", given.lse, kFloat32,
-                           {Axis::B, Axis::Hq, Axis::Tq});
-  if (check.failed())
-    return check.takeError();
-
   if (auto error = scratch.allocate())
     return error;
   if (scratchPyramid)
-    pyramid = *scratchPyramid;
+    call.pyramid = *scratchPyramid;
   if (scratchAtoms) {
-    atoms = *scratchAtoms;
-    outlier = *scratchOutlier;
+    call.atoms = *scratchAtoms;
+    call.outlier = *scratchOutlier;
   }
   if (scratchIndices)
-    indices = *scratchIndices;
-  CpuArgument lengths = CpuArgument::array(kLen.data(), {batch});
-  CpuArgument starts = CpuArgument::array(qStart.data(), {batch});
+    call.indices = *scratchIndices;
+  call.kLen = CpuArgument::array(kLen.data(), {call.batch});
+  call.qStart = CpuArgument::array(qStart.data(), {call.batch});
   CpuArgument scale = CpuArgument::scalar(given.scale);
 
   // In the order that KernelSpec.h states.
   Invocation invocation(pool);
   llvm::SmallVector<CpuArgument, 11> arguments;
   auto positions = [&] {
-    arguments.push_back(lengths);
+    arguments.push_back(call.kLen);
     if (spec.hasQStart)
-      arguments.push_back(starts);
+      arguments.push_back(call.qStart);
     arguments.push_back(scale);
   };
-  auto call = [&](CpuModule::Entry entry) -> llvm::Error {
+  auto enter = [&](CpuModule::Entry entry) -> llvm::Error {
     auto error = CpuModule::call(entry, arguments, invocation);
     arguments.clear();
     return error;
   };
-  if (builds) {
-    arguments.append({k, lengths, pyramid});
+  if (call.builds()) {
+    arguments.append({call.k, call.kLen, call.pyramid});
     if (spec.wantOpenSums)
-      arguments.push_back(openSums);
+      arguments.push_back(call.openSums);
     if (spec.usesAtoms())
-      arguments.append({atoms, outlier});
-    if (auto error = call(buildPyramid))
+      arguments.append({call.atoms, call.outlier});
+    if (auto error = enter(buildPyramid))
       return error;
   }
-  if (routes) {
-    arguments.append({q, k, pyramid});
+  if (call.routes()) {
+    arguments.append({call.q, call.k, call.pyramid});
     if (spec.usesAtoms())
-      arguments.append({atoms, outlier});
+      arguments.append({call.atoms, call.outlier});
     positions();
-    arguments.push_back(indices);
+    arguments.push_back(call.indices);
     if (spec.wantCount)
-      arguments.push_back(count);
+      arguments.push_back(call.count);
     if (spec.wantScores)
-      arguments.push_back(scores);
-    if (auto error = call(route))
+      arguments.push_back(call.scores);
+    if (auto error = enter(route))
       return error;
   }
-  if (attends) {
-    arguments.append({q, k, v, indices});
+  if (call.attends()) {
+    arguments.append({call.q, call.k, call.v, call.indices});
     positions();
-    arguments.push_back(out);
+    arguments.push_back(call.out);
     if (spec.wantLse)
-      arguments.push_back(lse);
-    if (auto error = call(attention))
+      arguments.push_back(call.lse);
+    if (auto error = enter(attention))
       return error;
   }
   if (info)

@@ -45,6 +45,11 @@ void pisa::buildGpuKernels(OpPassManager &pm,
   spaces.numWarps = options.numWarps;
   spaces.maxSharedBytes = options.maxSharedBytes;
   pm.addPass(createPisaAssignMemorySpacesPass(spaces));
+  if (options.pipelineCopies) {
+    PisaPipelineCopiesPassOptions copies;
+    copies.maxSharedBytes = options.maxSharedBytes;
+    pm.addPass(createPisaPipelineCopiesPass(copies));
+  }
   pm.addPass(createPisaInsertBarriersPass());
   verifyLevel(pm, "gpu-kernel");
 }
@@ -89,6 +94,7 @@ void pisa::buildNvptxPipeline(OpPassManager &pm,
   verifyLevel(pm, "problem");
   PisaSetLoweringConfigPassOptions config;
   config.target = "nvptx";
+  config.taskRows = options.taskRows;
   pm.addPass(createPisaSetLoweringConfigPass(config));
   PisaDecomposePassOptions decompose;
   decompose.checkInputs = options.checkInputs;

@@ -41,7 +41,7 @@ compileToObjectForCpu(mlir::ModuleOp module, const CompileOptions &options);
 llvm::Expected<std::unique_ptr<CpuModule>>
 compileForCpu(mlir::ModuleOp module, const CompileOptions &options);
 
-/// Everything that `compileToObjectForCpu` needs in a context.
+/// Everything that `compileToObjectForCpu` and `compileForCuda` need in a context.
 void registerCompiler(mlir::DialectRegistry &registry);
 
 /// A new context for one compilation, without threads of its own.

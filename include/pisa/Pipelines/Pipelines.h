@@ -35,6 +35,16 @@ struct NvptxPipelineOptions : PassPipelineOptions<NvptxPipelineOptions> {
   PassOptions::Option<int64_t> numWarps{
       *this, "num-warps",
       llvm::cl::desc("Warps of a task (default 4)"), llvm::cl::init(4)};
+  PassOptions::Option<int64_t> taskRows{
+      *this, "task-rows",
+      llvm::cl::desc("Rows (queries times heads of a group) of a task "
+                     "(default 64)"),
+      llvm::cl::init(64)};
+  PassOptions::Option<bool> pipelineCopies{
+      *this, "pipeline-copies",
+      llvm::cl::desc("Copy the next block during the work on this one "
+                     "(default false)"),
+      llvm::cl::init(false)};
   PassOptions::Option<int64_t> maxSharedBytes{
       *this, "max-shared-bytes",
       llvm::cl::desc("Workgroup memory that a task may have, in bytes "

@@ -104,6 +104,8 @@ struct OutlineKernels
     kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
     int32_t threads = static_cast<int32_t>(warps.getInt() * 32);
     kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({threads, 1, 1}));
+    if (auto blocks = task->getAttrOfType<IntegerAttr>("pisa.min_blocks"))
+      kernel->setAttr("nvvm.minctasm", b.getI32IntegerAttr(blocks.getInt()));
     b.setInsertionPointToStart(&kernel.getBody().front());
     IRMapping mapping;
     for (auto [value, argument] : llvm::zip(passed, kernel.getArguments()))

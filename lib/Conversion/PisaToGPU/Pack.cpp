@@ -158,13 +158,40 @@ struct PackColumns : TaskPattern<PackColumnsOp> {
             count, e.idx(0));
       return {row, count};
     };
-    packColumns(e, storage, numColumns, source, [&](Value column) {
-      auto [row, count] = rowAndCount(column);
-      Value present = e.cmp(arith::CmpIPredicate::sgt, count, e.idx(0));
-      SmallVector<Value> indices = {e.idx(0), e.idx(0),
-                                    e.add(op.getRowBase(), row)};
-      return std::pair(present, indices);
-    });
+    auto anyRows = [&] {
+      packColumns(e, storage, numColumns, source, [&](Value column) {
+        auto [row, count] = rowAndCount(column);
+        Value present = e.cmp(arith::CmpIPredicate::sgt, count, e.idx(0));
+        SmallVector<Value> indices = {e.idx(0), e.idx(0),
+                                      e.add(op.getRowBase(), row)};
+        return std::pair(present, indices);
+      });
+    };
+    // Row r of the block, child r % group of node r / group, is a column.
+    auto columnOf = [&](Value r) -> Value {
+      if (nodes == 1)
+        return r;
+      return e.add(e.mul(e.rem(r, group), e.idx(nodes)), e.div(r, group));
+    };
+    bool whole = storage.parts == 1 && storage.depth == storage.headDim &&
+                 group * nodes == numColumns &&
+                 e.numThreads() % (storage.depth / kChunk) == 0 &&
+                 e.sameElementType(source, storage.rows);
+    if (!whole) {
+      anyRows();
+    } else {
+      Value lastRow = e.add(firstRow, e.idx(group * nodes));
+      Value complete = e.cmp(arith::CmpIPredicate::sle,
+                             e.mul(lastRow, keysPerRow), kLen);
+      e.when(
+          e.both(complete, e.isAligned(source)),
+          [&] {
+            e.copyWholeRows(source, e.add(op.getRowBase(), firstRow),
+                            group * nodes, storage.depth, storage.rows,
+                            columnOf);
+          },
+          anyRows);
+    }
     e.forEachThread(e.idx(numColumns), [&](Value column) {
       Value count = rowAndCount(column).second;
       Value some = e.cmp(arith::CmpIPredicate::sgt, count, e.idx(0));
@@ -279,16 +306,31 @@ struct PackValues : TaskPattern<PackValuesOp> {
     Value kLen = e.toIndex(e.load(op.getKLen(), e.idx(0)));
     Value first = e.mul(op.getBlock(), e.idx(blockSize));
     Value aligned = e.isAligned(v);
-    e.forEachThread(e.idx(blockSize * chunks), [&](Value i) {
-      Value r = e.div(i, chunks);
-      Value depth = e.mul(e.rem(i, chunks), e.idx(kChunk));
-      Value row = e.add(first, r);
-      Value present =
-          e.both(e.cmp(arith::CmpIPredicate::slt, row, kLen),
-                 e.cmp(arith::CmpIPredicate::slt, depth, e.idx(headDim)));
-      e.copyChunk(aligned, present, v, {e.idx(0), e.idx(0), row, depth}, rows,
-                  {r, depth});
-    });
+    auto anyRows = [&] {
+      e.forEachThread(e.idx(blockSize * chunks), [&](Value i) {
+        Value r = e.div(i, chunks);
+        Value depth = e.mul(e.rem(i, chunks), e.idx(kChunk));
+        Value row = e.add(first, r);
+        Value present =
+            e.both(e.cmp(arith::CmpIPredicate::slt, row, kLen),
+                   e.cmp(arith::CmpIPredicate::slt, depth, e.idx(headDim)));
+        e.copyChunk(aligned, present, v, {e.idx(0), e.idx(0), row, depth},
+                    rows, {r, depth});
+      });
+    };
+    if (chunks * kChunk != headDim || e.numThreads() % chunks != 0) {
+      anyRows();
+    } else {
+      Value complete = e.cmp(arith::CmpIPredicate::sle,
+                             e.add(first, e.idx(blockSize)), kLen);
+      e.when(
+          e.both(complete, aligned),
+          [&] {
+            e.copyWholeRows(v, first, blockSize, headDim, rows,
+                            [](Value r) { return r; });
+          },
+          anyRows);
+    }
     rewriter.eraseOp(op);
     return success();
   }

@@ -81,6 +81,7 @@ struct ConvertPisaToGPU
     RewritePatternSet patterns(loop.getContext());
     populateGPUPackPatterns(patterns, task);
     populateGPUListPatterns(patterns, task);
+    populateGPUEntryPatterns(patterns, task);
     populateGPUPoolPatterns(patterns, task);
     populateGPUScorePatterns(patterns, task);
     populateGPUAttendPatterns(patterns, task);

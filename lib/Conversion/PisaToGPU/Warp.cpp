@@ -176,6 +176,33 @@ void WarpEmitter::copyChunk(Value aligned, Value present, Value source,
       });
 }
 
+bool WarpEmitter::copyWholeRows(Value source, Value firstRow, int64_t rows,
+                                int64_t headDim, Value target,
+                                function_ref<Value(Value)> place) {
+  int64_t chunks = headDim / kChunk;
+  if (headDim % kChunk != 0 || numThreads() % chunks != 0)
+    return false;
+  int64_t rowsAtOnce = numThreads() / chunks;
+  Value row0 = div(thread(), chunks);
+  Value depth = mul(rem(thread(), chunks), idx(kChunk));
+  auto copy = [&](Value row) {
+    nvgpu::DeviceAsyncCopyOp::create(
+        *this, nvgpu::DeviceAsyncTokenType::get(getContext()), target,
+        ValueRange{place(row), depth}, source,
+        ValueRange{idx(0), idx(0), add(firstRow, row), depth},
+        getIndexAttr(kChunk), /*srcElements=*/Value(),
+        /*bypassL1=*/getUnitAttr());
+  };
+  for (int64_t i = 0; i < rows; i += rowsAtOnce) {
+    Value row = add(row0, idx(i));
+    if (i + rowsAtOnce <= rows)
+      copy(row);
+    else
+      when(cmp(arith::CmpIPredicate::slt, row, idx(rows)), [&] { copy(row); });
+  }
+  return true;
+}
+
 //===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//
@@ -295,28 +322,21 @@ Value pisa::emitListedMask(WarpEmitter &e, Value lists, Value first,
       [&](Value i, ValueRange carried) -> SmallVector<Value> {
         Value j = e.div(i, n);
         Value row = e.add(first, j);
+        // Lists past the last are storage too, whatever it holds.
         Value exists = e.cmp(arith::CmpIPredicate::slt, row, numBlocks);
-        Value found = e.choose(
-            exists, e.getI1Type(),
-            [&] {
-              Value entry = e.load(lists, {zero, zero, row, e.rem(i, n)});
-              // Padding is larger than any block as an unsigned number.
-              Value key = entry;
-              if (divisor > 1)
-                key = arith::DivUIOp::create(e, entry, e.i32(divisor));
-              Value equal = e.cmp(arith::CmpIPredicate::eq, key, wanted);
-              if (limit && *limit < n) {
-                Value last =
-                    e.load(lists, {zero, zero, row, e.idx(*limit)});
-                equal = e.both(
-                    equal, e.cmp(arith::CmpIPredicate::sge, last, e.i32(0)));
-              }
-              return SmallVector<Value>{equal};
-            },
-            [&] {
-              Value no = arith::ConstantOp::create(e, e.getBoolAttr(false));
-              return SmallVector<Value>{no};
-            })[0];
+        Value safe = arith::SelectOp::create(e, exists, row, zero);
+        Value entry = e.load(lists, {zero, zero, safe, e.rem(i, n)});
+        // Padding is larger than any block as an unsigned number.
+        Value key = entry;
+        if (divisor > 1)
+          key = arith::DivUIOp::create(e, entry, e.i32(divisor));
+        Value found =
+            e.both(exists, e.cmp(arith::CmpIPredicate::eq, key, wanted));
+        if (limit && *limit < n) {
+          Value last = e.load(lists, {zero, zero, safe, e.idx(*limit)});
+          found = e.both(found,
+                         e.cmp(arith::CmpIPredicate::sge, last, e.i32(0)));
+        }
         Value bit = arith::ShLIOp::create(
             e, arith::ExtUIOp::create(e, e.getI32Type(), found), e.toI32(j));
         return {arith::OrIOp::create(e, carried[0], bit)};

@@ -74,6 +74,10 @@ public:
   int64_t staticDim(Value buffer, int64_t i) {
     return cast<MemRefType>(buffer.getType()).getDimSize(i);
   }
+  bool sameElementType(Value x, Value y) {
+    return cast<MemRefType>(x.getType()).getElementType() ==
+           cast<MemRefType>(y.getType()).getElementType();
+  }
   /// Whether rows of `source` start at multiples of 16 bytes.
   Value isAligned(Value source);
   /// Copies 8 elements to workgroup memory, or zeros where `present` is false.
@@ -81,6 +85,14 @@ public:
   void copyChunk(Value aligned, Value present, Value source,
                  ValueRange sourceIndices, Value target,
                  ValueRange targetIndices);
+
+  /// Copies `rows` whole rows of `headDim` elements, all of them there and
+  /// aligned, from row `firstRow` on: row r to row `place(r)` of the target. Every
+  /// thread copies one 16-byte column of every few rows, so that addresses differ
+  /// by constants. False if the threads do not divide so.
+  bool copyWholeRows(Value source, Value firstRow, int64_t rows,
+                     int64_t headDim, Value target,
+                     function_ref<Value(Value)> place);
 
   // Fragments.
   VectorType fragmentType(int64_t columns, Type type = Type());
@@ -132,6 +144,8 @@ void populateGPUPackPatterns(RewritePatternSet &patterns,
                              const TaskContext &task);
 void populateGPUListPatterns(RewritePatternSet &patterns,
                              const TaskContext &task);
+void populateGPUEntryPatterns(RewritePatternSet &patterns,
+                              const TaskContext &task);
 void populateGPUPoolPatterns(RewritePatternSet &patterns,
                              const TaskContext &task);
 void populateGPUScorePatterns(RewritePatternSet &patterns,

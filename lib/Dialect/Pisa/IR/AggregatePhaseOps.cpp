@@ -302,7 +302,7 @@ FailureOr<SmallVector<Value>> ScoreBlocksOp::decomposeOperation(OpBuilder &b) {
                                tensor::getMixedSize(b, loc, getLeaves(), 2));
   ColumnGroups groups = t.keyColumns();
   return SmallVector<Value>{t.scoreBlocks(
-      packed, getLeaves(), getQ(), getScale(), /*parts=*/1, groups,
+      packed, t.stageLists(getLeaves()), getQ(), getScale(), /*parts=*/1, groups,
       t.leavesOf(getKLen()), getLimit(), getScores(), [&](Value block, Value columns, Value bias) -> Operation * {
         return t.packKeys(getK(), getKLen(), block, columns, bias);
       })};
@@ -320,7 +320,8 @@ PrescoreBlocksOp::decomposeOperation(OpBuilder &b) {
   ColumnGroups groups{getParams().getLeafAtoms() + 1, kColumnAlign};
   Value limitBlock = t.ceilDiv(t.leavesOf(getKLen()), t.index(groups.nodes));
   return SmallVector<Value>{t.scoreBlocks(
-      packed, getLeaves(), getQ(), getScale(), t.numParts(getAtoms()), groups,
+      packed, t.stageLists(getLeaves()), getQ(), getScale(),
+      t.numParts(getAtoms()), groups,
       limitBlock, getLimit(), getScores(), [&](Value block, Value columns, Value bias) -> Operation * {
         return PackAtomsOp::create(
             b, loc, TypeRange{columns.getType(), bias.getType()},

@@ -89,6 +89,53 @@ public:
     });
   }
 
+  /// Scores of `leaves` from the inverted list: for each leaf the queries that
+  /// listed it.
+  Value scoreByLeaf(ParamsAttr params, int64_t gather, int64_t limit, Value q,
+                    Value k, Value leaves, Value kLen, Value scale,
+                    Value init) {
+    Type i32 = b.getI32Type();
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, leaves);
+    OpFoldResult entries = times(sizes[2], shaped(leaves).getDimSize(3));
+    OpFoldResult blocks =
+        ceilDiv(tensor::getMixedSize(b, loc, k, 2), params.getBlockSize());
+    auto listOf = [&](OpFoldResult length) {
+      return empty({sizes[0], sizes[1], length}, i32);
+    };
+    Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+    Value counts =
+        linalg::FillOp::create(b, loc, zero, listOf(blocks)).getResult(0);
+    IntegerAttr limitAttr = b.getI64IntegerAttr(limit);
+    IntegerAttr gatherAttr = b.getI64IntegerAttr(gather);
+    counts = create<CountEntriesOp>(counts.getType(), params, limitAttr, leaves,
+                                    counts)
+                 .getResult(0);
+    AffineExpr s0, s1;
+    bindSymbols(b.getContext(), s0, s1);
+    OpFoldResult rowsSize =
+        affine::makeComposedFoldedAffineApply(b, loc, s0 + 1, {blocks});
+    OpFoldResult items = affine::makeComposedFoldedAffineApply(
+        b, loc, s0 + s1.ceilDiv(gather), {blocks, entries});
+    Value rows = listOf(rowsSize), cursors = listOf(blocks);
+    Value work = empty({sizes[0], sizes[1], items, b.getIndexAttr(2)}, i32);
+    auto placed = create<PlaceEntriesOp>(
+        TypeRange{rows.getType(), cursors.getType(), work.getType()}, params,
+        gatherAttr, counts, rows, cursors, work);
+    Value list = listOf(entries);
+    auto listed = create<ListEntriesOp>(
+        TypeRange{cursors.getType(), list.getType()}, params, limitAttr, leaves,
+        index(0), placed.getResult(1), list);
+    return create<ScoreEntriesOp>(init.getType(), params, gatherAttr, q, k,
+                                  placed.getResult(0), listed.getResult(1),
+                                  placed.getResult(2), kLen, scale, init)
+        .getResult(0);
+  }
+
+  OpFoldResult times(OpFoldResult value, int64_t factor) {
+    return affine::makeComposedFoldedAffineApply(
+        b, loc, b.getAffineSymbolExpr(0) * factor, {value});
+  }
+
   OpBuilder &b;
   Location loc;
   Operation *problem;
@@ -237,10 +284,14 @@ FailureOr<SmallVector<Value>> RouteOp::decomposeOperation(OpBuilder &b) {
       width = rerank;
     }
     Value init = emptyList(width, f32);
-    scores = p.create<ScoreBlocksOp>(init.getType(), params,
-                                     b.getI64IntegerAttr(lastLimit), q, k,
-                                     leaves, kLen, scale, init)
-                 .getResult(0);
+    auto config = (*this)->getAttrOfType<LoweringConfigAttr>("lowering_config");
+    scores = config && config.getGather() > 0
+                 ? p.scoreByLeaf(params, config.getGather(), lastLimit, q, k,
+                                 leaves, kLen, scale, init)
+                 : p.create<ScoreBlocksOp>(init.getType(), params,
+                                           b.getI64IntegerAttr(lastLimit), q, k,
+                                           leaves, kLen, scale, init)
+                       .getResult(0);
   }
   auto last = select(leaves, scores, getIndices(), getCount(), getScores());
   return llvm::to_vector_of<Value>(last.getResults());

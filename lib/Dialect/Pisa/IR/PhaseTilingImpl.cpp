@@ -47,7 +47,8 @@ static int64_t getQueryBlock(Operation *op) {
 
 /// G, query heads of one kv head.
 static int64_t getGroupSize(Operation *op) {
-  return dimOf(findOperand(op, TileKind::Query), 1) /
+  Value q = findOperand(op, TileKind::Query);
+  return dimOf(q ? q : findOperand(op, TileKind::Heads), 1) /
          dimOf(findOperand(op, TileKind::KeyValue), 1);
 }
 
@@ -82,6 +83,12 @@ static void getSlice(OpBuilder &b, Operation *op, unsigned operandNumber,
   case TileKind::Item:
     take(1);
     return take(2);
+  case TileKind::Heads: {
+    int64_t heads = getGroupSize(op);
+    sliceOffsets[1] = times(b, loc, offsets[1], heads);
+    sliceSizes[1] = times(b, loc, sizes[1], heads);
+    return;
+  }
   case TileKind::Query: {
     int64_t heads = getGroupSize(op);
     sliceOffsets[1] = times(b, loc, offsets[1], heads);

@@ -129,6 +129,65 @@ LogicalResult ScoreBlocksOp::verify() {
                        {"scores", getScores(), list, "[B, Hkv, NQ, n]"}});
 }
 
+LogicalResult CountEntriesOp::verify() {
+  if (failed(verifyDps(*this)) ||
+      failed(verifyStaticDim(*this, "lists", getLists(), 3)))
+    return failure();
+  return verifyShape(*this, {"counts",
+                             getCounts(),
+                             {dimOf(getLists(), 0), dimOf(getLists(), 1), kAny},
+                             "[B, Hkv, leaves]"});
+}
+
+LogicalResult PlaceEntriesOp::verify() {
+  if (failed(verifyDps(*this)) ||
+      failed(verifyPositive(*this, "gather", getGather())))
+    return failure();
+  Value counts = getCounts();
+  int64_t batch = dimOf(counts, 0), heads = dimOf(counts, 1);
+  int64_t leaves = dimOf(counts, 2);
+  return verifyShapes(
+      *this, {{"rows",
+               getRows(),
+               {batch, heads, leaves == kAny ? kAny : leaves + 1},
+               "[B, Hkv, leaves + 1]"},
+              {"cursors", getCursors(), {batch, heads, leaves},
+               "[B, Hkv, leaves]"},
+              {"items", getItems(), {batch, heads, kAny, 2},
+               "[B, Hkv, items, 2]"}});
+}
+
+LogicalResult ListEntriesOp::verify() {
+  if (failed(verifyDps(*this)) ||
+      failed(verifyStaticDim(*this, "lists", getLists(), 3)))
+    return failure();
+  int64_t batch = dimOf(getLists(), 0), heads = dimOf(getLists(), 1);
+  return verifyShapes(
+      *this,
+      {{"cursors", getCursors(), {batch, heads, kAny}, "[B, Hkv, leaves]"},
+       {"entries", getEntries(), {batch, heads, kAny}, "[B, Hkv, entries]"}});
+}
+
+LogicalResult ScoreEntriesOp::verify() {
+  Value q = getQ(), k = getK();
+  if (failed(verifyDps(*this)) ||
+      failed(verifyPositive(*this, "gather", getGather())) ||
+      failed(verifyQueries(*this, q, "k", k)) ||
+      failed(verifySameElementType(*this, "k", k, "q", q)) ||
+      failed(verifyStaticDim(*this, "scores", getScores(), 3)))
+    return failure();
+  int64_t batch = dimOf(q, 0), heads = dimOf(k, 1);
+  return verifyShapes(
+      *this, {{"rows", getRows(), {batch, heads, kAny}, "[B, Hkv, leaves + 1]"},
+              {"entries", getEntries(), {batch, heads, kAny},
+               "[B, Hkv, entries]"},
+              {"items", getItems(), {batch, heads, kAny, 2},
+               "[B, Hkv, items, 2]"},
+              {"k_len", getKLen(), {batch}, "[B]"},
+              {"scores", getScores(), {batch, heads, kAny, kAny},
+               "[B, Hkv, NQ, n]"}});
+}
+
 LogicalResult PrescoreBlocksOp::verify() {
   Value k = getK();
   if (failed(verifyDps(*this)) ||

@@ -41,8 +41,7 @@ static int64_t rowsOf(Value storage) {
   return llvm::alignTo(static_cast<uint64_t>(rows), kMatrixRows);
 }
 
-/// What an operand of a tile op was cut from: the static storage.
-static Value getStorage(Value buffer) {
+Value pisa::getStorage(Value buffer) {
   while (Operation *op = buffer.getDefiningOp()) {
     if (auto view = dyn_cast<memref::SubViewOp>(op))
       buffer = view.getSource();
@@ -72,6 +71,16 @@ int64_t pisa::getScratchBytes(Operation *op, int64_t numWarps) {
                kAlignment) +
            rows * 4;
   }
+  if (auto score = dyn_cast<ScoreEntriesOp>(op)) {
+    auto q = cast<MemRefType>(score.getQ().getType());
+    int64_t pitch = llvm::alignTo(static_cast<uint64_t>(q.getDimSize(3)),
+                                  kMatrixRows) +
+                    kMatrixRows / 2;
+    // The leaf's keys, the rows that each warp gathers, and their terms.
+    int64_t rows = score.getParams().getBlockSize() + numWarps * kMatrixRows;
+    return rows * pitch * q.getElementTypeBitWidth() / 8 +
+           numWarps * kMatrixRows * 4;
+  }
   if (auto select = dyn_cast<SelectTopkOp>(op)) {
     int64_t n = cast<MemRefType>(select.getNodes().getType()).getDimSize(3);
     return numWarps * llvm::alignTo(static_cast<uint64_t>(n), 32) * 4;
@@ -79,18 +88,14 @@ int64_t pisa::getScratchBytes(Operation *op, int64_t numWarps) {
   return 0;
 }
 
-static int64_t constantIndex(Value value) {
-  APInt constant;
-  return matchPattern(value, m_ConstantInt(&constant)) ? constant.getSExtValue()
-                                                       : 0;
-}
-
 std::optional<ByteRange> pisa::getWorkgroupRange(Value buffer) {
   auto view = getStorage(buffer).getDefiningOp<memref::ViewOp>();
-  if (!view)
+  // Places of a pipeline are chosen at run time: the pipeline orders them.
+  APInt offset;
+  if (!view || !matchPattern(view.getByteShift(), m_ConstantInt(&offset)))
     return std::nullopt;
   auto type = cast<MemRefType>(view.getType());
-  int64_t begin = constantIndex(view.getByteShift());
+  int64_t begin = offset.getSExtValue();
   int64_t bytes =
       type.getNumElements() * type.getElementTypeBitWidth() / 8;
   return ByteRange{begin, begin + bytes};
@@ -212,12 +217,32 @@ struct AssignMemorySpaces
 
   /// A task that climbs the whole pyramid has few others beside it.
   int64_t getNumWarps(scf::ForallOp task) {
-    bool climbs = task.walk([](PoolNodesOp) { return WalkResult::interrupt(); })
-                      .wasInterrupted();
+    bool climbs = task.walk([](Operation *op) {
+                  return isa<PoolNodesOp, PlaceEntriesOp>(op)
+                             ? WalkResult::interrupt()
+                             : WalkResult::advance();
+                }).wasInterrupted();
     return climbs ? kMostWarps : numWarps;
   }
 
+  /// Tasks on one multiprocessor: as many as their accumulators leave room for.
+  static int64_t getMinBlocks(scf::ForallOp task) {
+    int64_t valueDim = 0;
+    bool scores = false;
+    task.walk([&](Operation *op) {
+      if (auto attend = dyn_cast<AttendBlockOp>(op))
+        valueDim = cast<MemRefType>(attend.getAcc().getType()).getDimSize(2);
+      scores |= isa<ScoreBlockOp, ScoreEntriesOp>(op);
+    });
+    if (valueDim == 0)
+      return scores ? 4 : 0;
+    return valueDim > 128 ? 2 : 3;
+  }
+
   LogicalResult assign(scf::ForallOp task) {
+    if (int64_t minBlocks = getMinBlocks(task))
+      task->setAttr(kMinBlocksAttr,
+                    IntegerAttr::get(IndexType::get(&getContext()), minBlocks));
     int64_t numWarps = getNumWarps(task);
     // Positions of the ops of the task's body, for lifetimes.
     Block *body = task.getBody();

@@ -43,8 +43,14 @@ struct DpsModel
     : DstBufferizableOpInterfaceExternalModel<DpsModel<OpTy>, OpTy> {
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
                               const AnalysisState &) const {
-    return !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand) ||
-           cast<PisaOpInterface>(op).readsInit(operand);
+    if (!cast<DestinationStyleOpInterface>(op).isDpsInit(&operand))
+      return true;
+    // Parallel tiles of these share their inits on purpose: sums are atomic, and
+    // every entry has a place of its own. A read would be a conflict between
+    // tiles, and each would get a copy of what all of them are to write.
+    if (isa<CountEntriesOp, ListEntriesOp, ScoreEntriesOp>(op))
+      return false;
+    return cast<PisaOpInterface>(op).readsInit(operand);
   }
 
   LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
@@ -107,7 +113,8 @@ void pisa::registerBufferizableOpInterfaceExternalModels(
               RouteUpperOp, ScoreBlocksOp, PrescoreBlocksOp, SelectTopkOp,
               AttendTilesOp, PackQueriesOp, PackColumnsOp, PackAtomsOp,
               PackValuesOp, ExpandNodesOp, ScoreBlockOp, AttendBlockOp,
-              FinishAttentionOp>(context);
+              FinishAttentionOp, CountEntriesOp, PlaceEntriesOp, ListEntriesOp,
+              ScoreEntriesOp>(context);
     NextBlockOp::attachInterface<ReaderModel<NextBlockOp>>(*context);
     CheckIndicesOp::attachInterface<ReaderModel<CheckIndicesOp>>(*context);
   });

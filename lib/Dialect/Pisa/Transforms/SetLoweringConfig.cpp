@@ -55,29 +55,32 @@ LoweringConfigAttr getConfig(Operation *op, ParamsAttr params, int64_t heads,
   int64_t queryTile = llvm::alignTo(kQueryTile, queryBlock);
   return LoweringConfigAttr::get(op->getContext(), queryTile, kLeafTile,
                                  getRowTile(queryBlock * heads, budget),
-                                 budget.columnTile, /*operand_type=*/Type());
+                                 budget.columnTile, /*gather=*/0,
+                                 /*operand_type=*/Type());
 }
 
-/// Rows of one task on NVPTX: four warps of 16, the rows of one mma.sync.
+/// Rows of one mma.sync.
 constexpr int64_t kMatrixRows = 16;
-constexpr int64_t kGpuTaskRows = 4 * kMatrixRows;
 constexpr int64_t kGpuLeafTile = 8;
+/// Rows of the queries that a task gathers for one leaf. Larger query blocks are
+/// scored by tiles: they share what they load among themselves.
+constexpr int64_t kGatheredRows = 512;
 /// Scores of a row that a warp holds: 32 registers a lane.
 constexpr int64_t kGpuColumnTile = 64;
 
 /// A query block's rows are a power of two up to 16, so that no query straddles
 /// two warps, or whole warps.
 LoweringConfigAttr getGpuConfig(Operation *op, ParamsAttr params, int64_t heads,
-                                Type operandType) {
+                                Type operandType, int64_t taskRows) {
   int64_t queryBlock = params.getQueryBlock();
   int64_t rows = queryBlock * heads;
   int64_t rowTile =
       std::min<int64_t>(llvm::PowerOf2Ceil(rows), kMatrixRows);
   int64_t paddedRows = llvm::alignTo(rows, rowTile);
-  int64_t blocks = std::max<int64_t>(1, kGpuTaskRows / paddedRows);
+  int64_t blocks = std::max<int64_t>(1, taskRows / paddedRows);
   return LoweringConfigAttr::get(op->getContext(), blocks * queryBlock,
                                  kGpuLeafTile, rowTile, kGpuColumnTile,
-                                 operandType);
+                                 kGatheredRows / paddedRows, operandType);
 }
 
 /// What the NVPTX lowering is built for; C-nvptx in docs/Spec.md.
@@ -157,7 +160,7 @@ struct SetLoweringConfig
       Type operandType =
           q ? cast<ShapedType>(q.getType()).getElementType() : Type();
       op->setAttr("lowering_config",
-                  onGpu ? getGpuConfig(op, params, heads, operandType)
+                  onGpu ? getGpuConfig(op, params, heads, operandType, taskRows)
                         : getConfig(op, params, heads, vectorBits));
       return WalkResult::advance();
     });

@@ -19,6 +19,8 @@ namespace mlir::pisa {
 inline constexpr StringLiteral kScratchAttr = "pisa.scratch";
 /// Warps of a task, on its `scf.forall`.
 inline constexpr StringLiteral kNumWarpsAttr = "pisa.num_warps";
+/// Tasks that shall share a multiprocessor, which bounds their registers.
+inline constexpr StringLiteral kMinBlocksAttr = "pisa.min_blocks";
 /// Bytes of workgroup memory, on the `scf.forall` of a task.
 inline constexpr StringLiteral kSharedBytesAttr = "pisa.shared_bytes";
 
@@ -32,6 +34,9 @@ struct ByteRange {
     return begin < other.end && other.begin < end;
   }
 };
+
+/// What an operand of a tile op was cut from: the static storage.
+Value getStorage(Value buffer);
 
 /// The bytes behind a buffer in workgroup memory; nothing for other buffers.
 std::optional<ByteRange> getWorkgroupRange(Value buffer);

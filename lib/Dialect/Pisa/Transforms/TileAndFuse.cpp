@@ -28,8 +28,13 @@ static bool isPhase(Operation *op) {
   return isa_and_nonnull<PisaOpInterface>(op) && isa<TilingInterface>(op);
 }
 
-/// Phases whose lists another phase consumes are fused into it, not tiled.
+/// Phases whose lists another phase consumes are fused into it, not tiled; but
+/// not where the target multiplies matrices: there each phase has its own needs
+/// of registers and memory.
 static bool isFusedIntoConsumer(Operation *op) {
+  auto config = op->getAttrOfType<LoweringConfigAttr>("lowering_config");
+  if (config && config.getOperandType())
+    return false;
   return isa<RouteUpperOp, ScoreBlocksOp, PrescoreBlocksOp, SelectTopkOp>(op) &&
          llvm::any_of(op->getUsers(), [](Operation *user) {
            return isa<ScoreBlocksOp, PrescoreBlocksOp, SelectTopkOp>(user);
@@ -45,8 +50,12 @@ static FailureOr<SmallVector<OpFoldResult>> getTileSizes(OpBuilder &b,
         "expected a 'lowering_config' to tile, but got none; "
         "run pisa-set-lowering-config");
   SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1), b.getIndexAttr(1)};
-  if (isa<PoolNodesOp>(op))
+  if (isa<PoolNodesOp, PlaceEntriesOp>(op))
     return sizes;
+  if (isa<ScoreEntriesOp>(op)) {
+    sizes.push_back(b.getIndexAttr(1));
+    return sizes;
+  }
   if (isa<PoolLeavesOp>(op)) {
     sizes.push_back(b.getIndexAttr(config.getLeafTile()));
     return sizes;

@@ -82,12 +82,16 @@ void setLegal(ConversionTarget &target, Level level) {
     target.addLegalOp<BuildPyramidOp, RouteOp, AttentionOp>();
     return;
   case Level::Phase:
+    target.addLegalOp<CountEntriesOp, PlaceEntriesOp, ListEntriesOp,
+                      ScoreEntriesOp>();
     target.addLegalOp<PoolLeavesOp, PoolNodesOp, RouteUpperOp, ScoreBlocksOp,
                       PrescoreBlocksOp, SelectTopkOp, AttendTilesOp,
                       CheckIndicesOp>();
     return;
   case Level::Tile:
     // Not necessarily inside a loop: one of a single iteration folds away.
+    target.addLegalOp<CountEntriesOp, PlaceEntriesOp, ListEntriesOp,
+                      ScoreEntriesOp>();
     target.addLegalOp<PoolLeavesOp, PoolNodesOp, SelectTopkOp, CheckIndicesOp,
                       PackQueriesOp, PackColumnsOp, PackAtomsOp, PackValuesOp,
                       NextBlockOp, ExpandNodesOp, ScoreBlockOp, AttendBlockOp,

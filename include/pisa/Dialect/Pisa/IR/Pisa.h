@@ -38,6 +38,7 @@ enum class TileKind {
   KeyValue, ///< [B, Hkv, ...], whole sequences
   Query,    ///< [B, Hq, Tq, ...]: G heads a kv head, Q queries an item
   Item,     ///< [B, Hkv, item, ...]
+  Heads,    ///< [B, Hq, Tq, ...]: G heads a kv head, all queries
   Offset,   ///< index of the first item's query (or leaf) in its sequence
 };
 

@@ -88,6 +88,8 @@ def Pisa_LoweringConfigAttr : Pisa_Attr<"LoweringConfig", "lowering_config"> {
     - `row_tile`: rows (queries times the heads of a group) that the inner loops
       hold in registers;
     - `column_tile`: keys that the inner loops hold in registers;
+    - `gather`: entries that one task of leaf scoring gathers for its leaf; 0: leaves
+      are scored by tiles of queries;
     - `operand_type`: the 16-bit type of matrix operands (f16 or bf16) where the
       target multiplies matrices; absent: rows and columns are float32.
 
@@ -100,6 +102,7 @@ def Pisa_LoweringConfigAttr : Pisa_Attr<"LoweringConfig", "lowering_config"> {
   let parameters = (ins
     "int64_t":$query_tile, "int64_t":$leaf_tile, "int64_t":$row_tile,
     "int64_t":$column_tile,
+    DefaultValuedParameter<"int64_t", "0", "entries gathered for a leaf">:$gather,
     OptionalParameter<"::mlir::Type", "type of matrix operands">:$operand_type);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;

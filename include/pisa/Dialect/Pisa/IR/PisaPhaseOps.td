@@ -261,6 +261,150 @@ def Pisa_ScoreBlocksOp : Pisa_AggregatePhaseOp<"score_blocks", 5,
   }];
 }
 
+def Pisa_CountEntriesOp : Pisa_PhaseOp<"count_entries", 1,
+    ["Item", "KeyValue"]> {
+  let summary = "how many lists name each block";
+  let description = [{
+    Iteration space: (B, Hkv, NQ). Adds to `counts` [B, Hkv, leaves] one for each
+    entry of `lists` that names the leaf; lists of at most `limit` entries count for
+    nothing. `counts` is read and written by all tiles: its sums are atomic.
+
+    Example:
+
+    ```mlir
+    func.func @count(%lists: tensor<1x2x256x8xi32>, %init: tensor<1x2x4xi32>)
+        -> tensor<1x2x4xi32> {
+      %0 = pisa.count_entries #pisa.params<topk = 4>
+             ins(%lists : tensor<1x2x256x8xi32>) outs(%init : tensor<1x2x4xi32>)
+             {limit = 4 : i64} -> tensor<1x2x4xi32>
+      return %0 : tensor<1x2x4xi32>
+    }
+    ```
+  }];
+  let arguments = (ins Pisa_ParamsAttr:$params, I64Attr:$limit,
+                       Pisa_I32x4:$lists, Pisa_I32x3:$counts);
+  let assemblyFormat = [{
+    $params `ins` `(` $lists `:` type($lists) `)`
+    `outs` `(` $counts `:` type($counts) `)` attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = dpsDeclaration # kindsDeclaration # [{
+    bool readsInit(::mlir::OpOperand &) { return true; }
+  }];
+}
+
+def Pisa_PlaceEntriesOp : Pisa_PhaseOp<"place_entries", 1,
+    ["KeyValue", "KeyValue", "KeyValue", "KeyValue"]> {
+  let summary = "where the entries of each block go, and who works on them";
+  let description = [{
+    Iteration space: (B, Hkv). From the `counts` of the blocks: `rows` [B, Hkv,
+    leaves + 1] receives the exclusive sums, and so does `cursors` [B, Hkv, leaves],
+    which `list_entries` moves. `items` [B, Hkv, items, 2] receives the work: pairs
+    of a block and its first entry, at most `gather` entries each; the rest of it is
+    -1. There are at most leaves + entries / gather of them.
+
+    Example:
+
+    ```mlir
+    func.func @place(%counts: tensor<1x2x4xi32>, %r: tensor<1x2x5xi32>,
+                     %c: tensor<1x2x4xi32>, %i: tensor<1x2x20x2xi32>)
+        -> tensor<1x2x20x2xi32> {
+      %0:3 = pisa.place_entries #pisa.params<topk = 4>
+               ins(%counts : tensor<1x2x4xi32>)
+               outs(%r, %c, %i : tensor<1x2x5xi32>, tensor<1x2x4xi32>,
+                    tensor<1x2x20x2xi32>) {gather = 128 : i64}
+               -> tensor<1x2x5xi32>, tensor<1x2x4xi32>, tensor<1x2x20x2xi32>
+      return %0#2 : tensor<1x2x20x2xi32>
+    }
+    ```
+  }];
+  let arguments = (ins Pisa_ParamsAttr:$params, I64Attr:$gather,
+                       Pisa_I32x3:$counts, Pisa_I32x3:$rows,
+                       Pisa_I32x3:$cursors, Pisa_I32x4:$items);
+  let assemblyFormat = [{
+    $params `ins` `(` $counts `:` type($counts) `)`
+    `outs` `(` $rows `,` $cursors `,` $items `:` type($rows) `,` type($cursors) `,`
+    type($items) `)` attr-dict (`->` type($results)^)?
+  }];
+}
+
+def Pisa_ListEntriesOp : Pisa_PhaseOp<"list_entries", 2,
+    ["Item", "Offset", "KeyValue", "KeyValue"]> {
+  let summary = "the entries of all lists by block";
+  let description = [{
+    Iteration space: (B, Hkv, NQ). Writes for each entry of `lists` that
+    `count_entries` counted its number, list n + place in the list (n: width of the
+    lists), to the next place of its block in `entries`, and moves the block's
+    cursor. The order within a block is not defined: what works on the entries must
+    not depend on it. `cursors` and `entries` are written by all tiles.
+
+    Example:
+
+    ```mlir
+    func.func @list(%lists: tensor<1x2x256x8xi32>, %first: index,
+                    %c: tensor<1x2x4xi32>, %e: tensor<1x2x2048xi32>)
+        -> tensor<1x2x2048xi32> {
+      %0:2 = pisa.list_entries #pisa.params<topk = 4>
+               ins(%lists : tensor<1x2x256x8xi32>) list_offset(%first)
+               outs(%c, %e : tensor<1x2x4xi32>, tensor<1x2x2048xi32>)
+               {limit = 4 : i64} -> tensor<1x2x4xi32>, tensor<1x2x2048xi32>
+      return %0#1 : tensor<1x2x2048xi32>
+    }
+    ```
+  }];
+  let arguments = (ins Pisa_ParamsAttr:$params, I64Attr:$limit,
+                       Pisa_I32x4:$lists, Index:$list_offset,
+                       Pisa_I32x3:$cursors, Pisa_I32x3:$entries);
+  let assemblyFormat = [{
+    $params `ins` `(` $lists `:` type($lists) `)` `list_offset` `(` $list_offset `)`
+    `outs` `(` $cursors `,` $entries `:` type($cursors) `,` type($entries) `)`
+    attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = dpsDeclaration # kindsDeclaration # [{
+    bool readsInit(::mlir::OpOperand &) { return true; }
+  }];
+}
+
+def Pisa_ScoreEntriesOp : Pisa_PhaseOp<"score_entries", 7,
+    ["Heads", "KeyValue", "KeyValue", "KeyValue", "Item", "Batch", "Whole",
+     "KeyValue"]> {
+  let summary = "exact score of each listed leaf, by leaf";
+  let description = [{
+    Iteration space: (B, Hkv, items). The strategy in which a task holds the keys of
+    one leaf and gathers the queries that listed it: scores as `score_blocks` gives
+    them, of the entries of an item, to the places of `scores` [B, Hkv, NQ, n] that
+    they came from. Other places stay.
+
+    Example:
+
+    ```mlir
+    func.func @score(%q: tensor<1x4x256x64xbf16>, %k: tensor<1x2x256x64xbf16>,
+                     %rows: tensor<1x2x5xi32>, %e: tensor<1x2x2048xi32>,
+                     %items: tensor<1x2x20x2xi32>, %n: tensor<1xi32>, %scale: f32,
+                     %init: tensor<1x2x256x8xf32>) -> tensor<1x2x256x8xf32> {
+      %0 = pisa.score_entries #pisa.params<topk = 4>
+             ins(%q, %k, %rows, %e, %items : tensor<1x4x256x64xbf16>,
+                 tensor<1x2x256x64xbf16>, tensor<1x2x5xi32>, tensor<1x2x2048xi32>,
+                 tensor<1x2x20x2xi32>) k_len(%n : tensor<1xi32>) scale(%scale)
+             outs(%init : tensor<1x2x256x8xf32>) {gather = 128 : i64}
+             -> tensor<1x2x256x8xf32>
+      return %0 : tensor<1x2x256x8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Pisa_ParamsAttr:$params, I64Attr:$gather,
+    Pisa_Heads:$q, Pisa_Heads:$k, Pisa_I32x3:$rows, Pisa_I32x3:$entries,
+    Pisa_I32x4:$items, Pisa_I32x1:$k_len, F32:$scale, Pisa_F32x4:$scores);
+  let assemblyFormat = [{
+    $params `ins` `(` $q `,` $k `,` $rows `,` $entries `,` $items `:` type($q) `,`
+    type($k) `,` type($rows) `,` type($entries) `,` type($items) `)`
+    `k_len` `(` $k_len `:` type($k_len) `)` `scale` `(` $scale `)`
+    `outs` `(` $scores `:` type($scores) `)` attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = dpsDeclaration # kindsDeclaration # [{
+    bool readsInit(::mlir::OpOperand &) { return true; }
+  }];
+}
+
 def Pisa_PrescoreBlocksOp : Pisa_AggregatePhaseOp<"prescore_blocks", 7,
     ["Query", "KeyValue", "KeyValue", "KeyValue", "Item", "Batch", "Whole",
      "Item"]> {

@@ -35,6 +35,8 @@ def PisaSetLoweringConfigPass : Pass<"pisa-set-lowering-config"> {
     Option<"target", "target", "std::string", "\"cpu\"", "cpu or nvptx">,
     Option<"vectorBits", "vector-bits", "int64_t", "512",
            "Width of the CPU's vector registers: 128, 256 or 512">,
+    Option<"taskRows", "task-rows", "int64_t", "64",
+           "Rows (queries times heads of a group) of a task on NVPTX">,
   ];
 }
 
@@ -131,6 +133,28 @@ def PisaAssignMemorySpacesPass : Pass<"pisa-assign-memory-spaces"> {
     Option<"numWarps", "num-warps", "int64_t", "4", "Warps of a task">,
     Option<"maxSharedBytes", "max-shared-bytes", "int64_t", "232448",
            "Workgroup memory that a task may have, in bytes">,
+  ];
+}
+
+def PisaPipelineCopiesPass : Pass<"pisa-pipeline-copies"> {
+  let summary = "Copy a loop's next block while it works on this one";
+  let description = [{
+    A loop over a union of blocks (`next_block`) whose body packs a block and works
+    on it gets a second place for what it packs. It finds and copies the first block
+    before it starts; then each iteration waits for its block, which is the only
+    barrier, starts the copy of the next one to the other place, and works.
+
+    Leaves a loop alone whose second places do not fit in `max-shared-bytes`.
+  }];
+  let dependentDialects = ["arith::ArithDialect", "gpu::GPUDialect",
+                           "memref::MemRefDialect", "NVVM::NVVMDialect",
+                           "scf::SCFDialect"];
+  let options = [
+    Option<"maxSharedBytes", "max-shared-bytes", "int64_t", "232448",
+           "Workgroup memory that a task may have, in bytes">,
+  ];
+  let statistics = [
+    Statistic<"numPipelined", "num-pipelined", "Loops pipelined">
   ];
 }
 

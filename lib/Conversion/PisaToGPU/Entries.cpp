@@ -1,0 +1,401 @@
+//===- Entries.cpp - Leaf scores from the inverted list ---------*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Warp.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::pisa;
+
+/// Columns whose scores a warp holds at a time: 32 registers a lane.
+static constexpr int64_t kColumnTile = 64;
+
+namespace {
+
+/// Every entry of a task's lists that counts, shared among the threads:
+/// `body(block, j, i)`.
+void forEachEntry(WarpEmitter &e, Value lists, int64_t limit,
+                  function_ref<void(Value, Value, Value)> body) {
+  int64_t n = e.staticDim(lists, 3);
+  Value zero = e.idx(0);
+  e.forEachThread(e.mul(e.dim(lists, 2), e.idx(n)), [&](Value flat) {
+    Value j = e.div(flat, n), i = e.rem(flat, n);
+    Value entry = e.load(lists, {zero, zero, j, i});
+    Value counts = e.cmp(arith::CmpIPredicate::sge, entry, e.i32(0));
+    if (limit < n) {
+      Value last = e.load(lists, {zero, zero, j, e.idx(limit)});
+      counts = e.both(counts,
+                      e.cmp(arith::CmpIPredicate::sge, last, e.i32(0)));
+    }
+    e.when(counts, [&] { body(e.toIndex(entry), j, i); });
+  });
+}
+
+Value atomicAdd(WarpEmitter &e, Value buffer, Value i) {
+  return memref::AtomicRMWOp::create(e, arith::AtomicRMWKind::addi, e.i32(1),
+                                     buffer,
+                                     ValueRange{e.idx(0), e.idx(0), i});
+}
+
+struct CountEntries : TaskPattern<CountEntriesOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(CountEntriesOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isOneTask(op.getLists()))
+      return rewriter.notifyMatchFailure(op, "not one task");
+    WarpEmitter e(rewriter, op, task);
+    int64_t n = e.staticDim(op.getLists(), 3);
+    if (static_cast<int64_t>(op.getLimit()) < n)
+      forEachEntry(e, op.getLists(), op.getLimit(),
+                   [&](Value block, Value, Value) {
+                     atomicAdd(e, op.getCounts(), block);
+                   });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct ListEntries : TaskPattern<ListEntriesOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(ListEntriesOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isOneTask(op.getLists()))
+      return rewriter.notifyMatchFailure(op, "not one task");
+    WarpEmitter e(rewriter, op, task);
+    int64_t n = e.staticDim(op.getLists(), 3);
+    Value zero = e.idx(0);
+    if (static_cast<int64_t>(op.getLimit()) < n)
+      forEachEntry(
+          e, op.getLists(), op.getLimit(), [&](Value block, Value j, Value i) {
+            Value place = atomicAdd(e, op.getCursors(), block);
+            Value number =
+                e.add(e.mul(e.add(op.getListOffset(), j), e.idx(n)), i);
+            e.store(e.toI32(number), op.getEntries(),
+                    {zero, zero, e.toIndex(place)});
+          });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// The first warp sums, 32 blocks at a time; all threads clear what is left.
+struct PlaceEntries : TaskPattern<PlaceEntriesOp> {
+  using TaskPattern::TaskPattern;
+
+  /// Inclusive sum over the lanes of a warp.
+  static Value scan(WarpEmitter &e, Value x) {
+    Value lane = e.lane();
+    for (int32_t step = 1; step < kWarpSize; step *= 2) {
+      Value other = gpu::ShuffleOp::create(e, x, step, kWarpSize,
+                                           gpu::ShuffleMode::UP)
+                        .getShuffleResult();
+      Value has = e.cmp(arith::CmpIPredicate::sge, lane, e.idx(step));
+      x = arith::SelectOp::create(e, has, e.add(x, other), x);
+    }
+    return x;
+  }
+  static Value lastLane(WarpEmitter &e, Value x) {
+    return gpu::ShuffleOp::create(e, x, kWarpSize - 1, kWarpSize,
+                                  gpu::ShuffleMode::IDX)
+        .getShuffleResult();
+  }
+
+  LogicalResult matchAndRewrite(PlaceEntriesOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isOneTask(op.getItems()))
+      return rewriter.notifyMatchFailure(op, "not one task");
+    WarpEmitter e(rewriter, op, task);
+    Value counts = op.getCounts(), rows = op.getRows(), items = op.getItems();
+    Value zero = e.idx(0), one = e.idx(1);
+    Value blocks = e.dim(counts, 2);
+    int64_t gather = op.getGather();
+
+    // Items that no block has stay empty: cleared before the others are
+    // written.
+    e.forEachThread(e.dim(items, 2), [&](Value i) {
+      e.store(e.i32(-1), items, {zero, zero, i, zero});
+    });
+    e.barrier();
+    Value isFirst = e.cmp(arith::CmpIPredicate::eq, e.warp(), zero);
+    e.when(isFirst, [&] {
+      Value lane = e.lane();
+      SmallVector<Value> end = e.loop(
+          zero, blocks, kWarpSize, {e.i32(0), e.i32(0)},
+          [&](Value base, ValueRange carried) -> SmallVector<Value> {
+            Value block = e.add(base, lane);
+            Value inside = e.cmp(arith::CmpIPredicate::slt, block, blocks);
+            Value safe = arith::SelectOp::create(e, inside, block, zero);
+            Value count = arith::SelectOp::create(
+                e, inside, e.load(counts, {zero, zero, safe}), e.i32(0));
+            Value work = arith::DivUIOp::create(
+                e, e.add(count, e.i32(static_cast<int32_t>(gather - 1))),
+                e.i32(static_cast<int32_t>(gather)));
+            Value countSum = scan(e, count), workSum = scan(e, work);
+            Value start = e.add(carried[0], e.sub(countSum, count));
+            Value item = e.add(carried[1], e.sub(workSum, work));
+            e.when(inside, [&] {
+              e.store(start, rows, {zero, zero, block});
+              e.store(start, op.getCursors(), {zero, zero, block});
+              e.loop(zero, e.toIndex(work), 1, [&](Value k) {
+                Value place = e.add(e.toIndex(item), k);
+                Value first =
+                    e.add(start, e.toI32(e.mul(k, e.idx(gather))));
+                e.store(e.toI32(block), items, {zero, zero, place, zero});
+                e.store(first, items, {zero, zero, place, one});
+              });
+            });
+            return {e.add(carried[0], lastLane(e, countSum)),
+                    e.add(carried[1], lastLane(e, workSum))};
+          });
+      e.when(e.cmp(arith::CmpIPredicate::eq, lane, zero),
+             [&] { e.store(end[0], rows, {zero, zero, blocks}); });
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// The keys of one leaf, and each warp by itself gathers 16 rows of queries at a
+/// time.
+struct ScoreEntries : TaskPattern<ScoreEntriesOp> {
+  using TaskPattern::TaskPattern;
+
+  LogicalResult matchAndRewrite(ScoreEntriesOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isOneTask(op.getItems()))
+      return rewriter.notifyMatchFailure(op, "not one task");
+    WarpEmitter e(rewriter, op, task);
+    ParamsAttr params = op.getParams();
+    Value q = op.getQ(), k = op.getK(), zero = e.idx(0);
+    int64_t headDim = e.staticDim(q, 3), heads = e.staticDim(q, 1);
+    int64_t depth = llvm::alignTo(static_cast<uint64_t>(headDim), kRows);
+    int64_t pitch = depth + kRows / 2;
+    int64_t blockSize = params.getBlockSize();
+    Type type = cast<MemRefType>(q.getType()).getElementType();
+    int64_t rowBytes = pitch * type.getIntOrFloatBitWidth() / 8;
+    Value keys = e.scratchView({blockSize, pitch}, type);
+    Value gathered = e.scratchView({task.numWarps * kRows, pitch}, type,
+                                   blockSize * rowBytes);
+    Value terms =
+        e.scratchView({task.numWarps * kRows, 1}, e.getF32Type(),
+                      (blockSize + task.numWarps * kRows) * rowBytes);
+
+    Value block = e.toIndex(e.load(op.getItems(), {zero, zero, zero, zero}));
+    e.when(e.cmp(arith::CmpIPredicate::sge, block, zero), [&] {
+      Value first =
+          e.toIndex(e.load(op.getItems(), {zero, zero, zero, e.idx(1)}));
+      Value end = e.toIndex(
+          e.load(op.getRows(), {zero, zero, e.add(block, e.idx(1))}));
+      Value count = e.min(e.sub(end, first), e.idx(op.getGather()));
+      Value kLen = e.toIndex(e.load(op.getKLen(), zero));
+      Value firstKey = e.mul(block, e.idx(blockSize));
+      copyKeys(e, k, keys, firstKey, kLen, blockSize, depth, headDim);
+      NVVM::CpAsyncCommitGroupOp::create(e);
+      NVVM::CpAsyncWaitGroupOp::create(e, e.getI32IntegerAttr(0));
+      e.barrier();
+      scoreRows(e, op, keys, gathered, terms, first, count,
+                e.sub(kLen, firstKey), depth, heads);
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  static void copyKeys(WarpEmitter &e, Value k, Value keys, Value firstKey,
+                       Value kLen, int64_t blockSize, int64_t depth,
+                       int64_t headDim) {
+    Value aligned = e.isAligned(k);
+    int64_t chunks = depth / kChunk;
+    auto anyRows = [&] {
+      e.forEachThread(e.idx(blockSize * chunks), [&](Value i) {
+        Value r = e.div(i, chunks);
+        Value d = e.mul(e.rem(i, chunks), e.idx(kChunk));
+        Value row = e.add(firstKey, r);
+        Value present =
+            e.both(e.cmp(arith::CmpIPredicate::slt, row, kLen),
+                   e.cmp(arith::CmpIPredicate::slt, d, e.idx(headDim)));
+        e.copyChunk(aligned, present, k, {e.idx(0), e.idx(0), row, d}, keys,
+                    {r, d});
+      });
+    };
+    if (depth != headDim || e.numThreads() % chunks != 0)
+      return anyRows();
+    Value complete = e.cmp(arith::CmpIPredicate::sle,
+                           e.add(firstKey, e.idx(blockSize)), kLen);
+    e.when(
+        e.both(complete, aligned),
+        [&] {
+          e.copyWholeRows(k, firstKey, blockSize, headDim, keys,
+                          [](Value r) { return r; });
+        },
+        anyRows);
+  }
+
+  /// log2 of the sum of 2^s over the block's keys, a row each; `left` keys of the
+  /// block exist.
+  static Value lse(WarpEmitter &e, Value rows, Value keys, Value scale,
+                   Value left, int64_t blockSize, int64_t depth) {
+    Value max, sum;
+    Value partial =
+        e.cmp(arith::CmpIPredicate::slt, left, e.idx(blockSize));
+    Value limit = e.toI32(e.min(left, e.idx(blockSize)));
+    for (Piece piece : getPieces(blockSize, kColumnTile)) {
+      Value b =
+          e.loadFragment(keys, {e.idx(piece.offset), e.idx(0)}, piece.width,
+                         depth);
+      Value s = e.multiply(rows, b, e.constantFragment(0, piece.width),
+                           /*transposed=*/true);
+      s = arith::MulFOp::create(e, s, e.spread(scale, piece.width));
+      s = e.choose(
+          partial, s.getType(),
+          [&] {
+            Value column = e.columnNumbers(piece.width, piece.offset);
+            Value seen = e.cmp(arith::CmpIPredicate::slt,
+                               e.spreadTo(column, piece.width),
+                               e.spread(limit, piece.width));
+            return SmallVector<Value>{arith::SelectOp::create(
+                e, seen, s, e.constantFragment(e.negInf(), piece.width))};
+          },
+          [&] { return SmallVector<Value>{s}; })[0];
+      Value pieceMax = e.rowMax(s);
+      Value newMax =
+          max ? Value(arith::MaximumFOp::create(e, max, pieceMax)) : pieceMax;
+      Value none =
+          arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ, newMax,
+                                e.constantFragment(e.negInf(), 1));
+      Value reference = arith::SelectOp::create(
+          e, none, e.constantFragment(0, 1), newMax);
+      Value p = e.exp2(
+          arith::SubFOp::create(e, s, e.spreadTo(reference, piece.width)));
+      Value added = e.rowSum(p);
+      if (max) {
+        Value old = arith::MulFOp::create(
+            e, sum, e.exp2(arith::SubFOp::create(e, max, reference)));
+        added = arith::AddFOp::create(e, old, added);
+      }
+      max = newMax;
+      sum = added;
+    }
+    Value finite = arith::AddFOp::create(e, max, e.log2(sum));
+    return arith::SelectOp::create(e, e.isFinite(max), finite, max);
+  }
+
+  static void scoreRows(WarpEmitter &e, ScoreEntriesOp op, Value keys,
+                        Value gathered, Value terms, Value first, Value count,
+                        Value left, int64_t depth, int64_t heads) {
+    ParamsAttr params = op.getParams();
+    Value q = op.getQ(), zero = e.idx(0);
+    int64_t queryBlock = params.getQueryBlock();
+    int64_t real = queryBlock * heads;
+    int64_t rowsPerEntry =
+        real <= kRows ? static_cast<int64_t>(llvm::PowerOf2Ceil(real))
+                      : llvm::alignTo(static_cast<uint64_t>(real), kRows);
+    int64_t entriesPerTile = std::max<int64_t>(1, kRows / rowsPerEntry);
+    int64_t tilesPerEntry = std::max<int64_t>(1, rowsPerEntry / kRows);
+    int64_t n = e.staticDim(op.getScores(), 3);
+    int64_t headDim = e.staticDim(q, 3), chunks = depth / kChunk;
+    Value numQueries = e.dim(q, 2);
+    Value aligned = e.isAligned(q);
+    Value scale = arith::MulFOp::create(e, op.getScale(),
+                                        e.f32(static_cast<float>(M_LOG2E)));
+    Value warpRow = e.mul(e.warp(), e.idx(kRows));
+    Value end = e.add(first, count);
+    auto entryAt = [&](Value place) {
+      Value safe = e.min(place, e.sub(end, e.idx(1)));
+      return e.toIndex(e.load(op.getEntries(), {zero, zero, safe}));
+    };
+
+    Value numTiles = arith::CeilDivSIOp::create(e, count,
+                                                e.idx(entriesPerTile));
+    e.forEachWarp(numTiles, [&](Value tile) {
+      Value base = e.add(first, e.mul(tile, e.idx(entriesPerTile)));
+      // This lane's entry: whose score it will write.
+      Value mine = e.add(base, e.lane());
+      Value total = e.f32(0);
+      for (int64_t part = 0; part < tilesPerEntry; ++part) {
+        e.forEachLane(e.idx(kRows * chunks), [&](Value i) {
+          Value r = e.div(i, chunks);
+          Value d = e.mul(e.rem(i, chunks), e.idx(kChunk));
+          Value place = e.add(base, e.div(r, std::min(rowsPerEntry, kRows)));
+          Value inner = e.add(e.rem(r, std::min(rowsPerEntry, kRows)),
+                              e.idx(part * kRows));
+          Value query = e.add(
+              e.mul(e.div(entryAt(place), n), e.idx(queryBlock)),
+              e.div(inner, heads));
+          Value present = e.both(
+              e.cmp(arith::CmpIPredicate::slt, place, end),
+              e.cmp(arith::CmpIPredicate::slt, query, numQueries));
+          if (rowsPerEntry != real)
+            present = e.both(present, e.cmp(arith::CmpIPredicate::slt, inner,
+                                            e.idx(real)));
+          if (depth != headDim)
+            present = e.both(present, e.cmp(arith::CmpIPredicate::slt, d,
+                                            e.idx(headDim)));
+          e.copyChunk(aligned, present, q,
+                      {zero, e.rem(inner, heads), query, d}, gathered,
+                      {e.add(warpRow, r), d});
+        });
+        NVVM::CpAsyncCommitGroupOp::create(e);
+        NVVM::CpAsyncWaitGroupOp::create(e, e.getI32IntegerAttr(0));
+        e.syncWarp();
+        Value rows = e.loadFragment(gathered, {warpRow, zero}, kRows, depth);
+        Value y = lse(e, rows, keys, scale, left, params.getBlockSize(), depth);
+        vector::StoreOp::create(e, y, terms, ValueRange{warpRow, zero});
+        e.syncWarp();
+        // Rows of queries past the sequence's end count for nothing.
+        Value row0 = e.mul(e.lane(), e.idx(std::min(rowsPerEntry, kRows)));
+        Value isMine = e.both(
+            e.cmp(arith::CmpIPredicate::slt, e.lane(), e.idx(entriesPerTile)),
+            e.cmp(arith::CmpIPredicate::slt, mine, end));
+        total = e.choose(
+            isMine, e.getF32Type(),
+            [&] {
+              int64_t most = std::min(real - part * kRows,
+                                      std::min(rowsPerEntry, kRows));
+              Value queries = e.min(
+                  e.sub(numQueries, e.mul(e.div(entryAt(mine), n),
+                                          e.idx(queryBlock))),
+                  e.idx(queryBlock));
+              Value rowsLeft = e.min(e.sub(e.mul(queries, e.idx(heads)),
+                                           e.idx(part * kRows)),
+                                     e.idx(most));
+              return e.loop(
+                  zero, rowsLeft, 1, total,
+                  [&](Value r, ValueRange sum) -> SmallVector<Value> {
+                    Value term = e.load(
+                        terms, {e.add(warpRow, e.add(row0, r)), zero});
+                    return {arith::AddFOp::create(e, sum[0], term)};
+                  });
+            },
+            [&] { return SmallVector<Value>{total}; })[0];
+        if (part + 1 == tilesPerEntry)
+          e.when(isMine, [&] {
+            Value entry = entryAt(mine);
+            Value ln2 = e.f32(static_cast<float>(M_LN2));
+            e.store(arith::MulFOp::create(e, total, ln2), op.getScores(),
+                    {zero, zero, e.div(entry, n), e.rem(entry, n)});
+          });
+        // The next rows overwrite what was gathered, and its terms.
+        e.syncWarp();
+      }
+    });
+  }
+};
+
+} // namespace
+
+void pisa::populateGPUEntryPatterns(RewritePatternSet &patterns,
+                                    const TaskContext &task) {
+  patterns.add<CountEntries, PlaceEntries, ListEntries, ScoreEntries>(
+      patterns.getContext(), task);
+}
