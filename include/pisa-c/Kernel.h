@@ -42,8 +42,15 @@ enum {
   PISA_WANT_COUNT = 4,
   PISA_WANT_SCORES = 8,
   PISA_WANT_LSE = 16,
-  PISA_CHECK_INPUTS = 32 /* report lists with an entry twice */
+  PISA_CHECK_INPUTS = 32, /* report lists with an entry twice */
+  /* GPUs: calls will give these. Code is compiled for what is given: without
+     the hint, the first call that gives them compiles. */
+  PISA_EXPECT_K_LEN = 64,
+  PISA_EXPECT_Q_START = 128,
+  PISA_EXPECT_INDICES = 256 /* of PISA_FORWARD */
 };
+
+typedef enum PisaTarget { PISA_TARGET_CPU = 0, PISA_TARGET_CUDA = 1 } PisaTarget;
 
 /* What code is compiled for; it serves any B, Tq and Tk. The parameters are
  * those of #pisa.params. pisaKernelSpecInit sets the defaults. */
@@ -72,11 +79,18 @@ typedef struct PisaKernelSpec {
   const char *cpu;
   /* Folder of compiled kernels; NULL: the default one; "": none. */
   const char *cache_directory;
+  /* A caller of version 0.1.0 ends here. */
+  int32_t target; /* PisaTarget */
+  int32_t device; /* of CUDA: its number, whose chip is compiled for */
+  /* LLVM's name of the GPU to compile for, without asking the driver: "sm_90";
+   * NULL: that of `device`. */
+  const char *chip;
 } PisaKernelSpec;
 
 /* Null pointers are absent. Any strides, but 1 in the last dimension; a null
- * strides field means contiguous. Tensors must be in the CPU's memory and are
- * only borrowed. Outputs must not overlap anything else. */
+ * strides field means contiguous. Tensors must be in the CPU's memory, for CUDA
+ * kernels on one device, and are only borrowed. Outputs must not overlap
+ * anything else. */
 typedef struct PisaTensors {
   size_t struct_size;
   const DLTensor *q;         /* [B, Hq, Tq, D] */
@@ -107,8 +121,11 @@ PISA_C_API PisaStatus pisaKernelCreate(const PisaKernelSpec *spec,
                                        PisaKernel **kernel);
 PISA_C_API void pisaKernelDestroy(PisaKernel *kernel);
 
-/* Checks every tensor, then runs. `stream` is for GPU kernels and must be null
- * here: a CPU call is done when it returns. `info` may be null. */
+/* Checks every tensor, then runs. A CPU call is done when it returns, and
+ * `stream` must be null. A CUDA call puts its work on `stream`, a CUstream of
+ * the tensors' device (null: the default stream), and does not wait; it may be
+ * captured into a graph. What tensors hold there is not read: lengths and lists
+ * that are wrong are not reported. `info` may be null. */
 PISA_C_API PisaStatus pisaKernelRun(PisaKernel *kernel,
                                     const PisaTensors *tensors, void *stream,
                                     PisaRunInfo *info);

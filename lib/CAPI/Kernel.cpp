@@ -10,14 +10,35 @@
 
 #include "Support.h"
 
+#include "pisa/Compiler/Cuda.h"
 #include "pisa/Dialect/Pisa/IR/PyramidLayout.h"
-#include "pisa/Kernels/Kernel.h"
+#include "pisa/Kernels/CudaKernel.h"
+
+#include <cstddef>
+#include <cstring>
 
 using namespace pisa;
 
+/// One of them.
 struct PisaKernel {
   std::unique_ptr<Kernel> kernel;
+  std::unique_ptr<CudaKernel> cudaKernel;
 };
+
+/// The caller's spec as we have it now.
+static llvm::Expected<PisaKernelSpec> readSpec(const PisaKernelSpec *given) {
+  constexpr size_t earlier = offsetof(PisaKernelSpec, target);
+  PisaKernelSpec spec = {};
+  if (given && given->struct_size == earlier) {
+    std::memcpy(&spec, given, earlier);
+    return spec;
+  }
+  if (auto error = capi::checkStruct("PisaKernelSpec", given,
+                                     given ? given->struct_size : 0,
+                                     sizeof(PisaKernelSpec)))
+    return error;
+  return *given;
+}
 
 static std::optional<int64_t> optional(int64_t value) {
   return value == -1 ? std::nullopt : std::optional<int64_t>(value);
@@ -42,10 +63,6 @@ getElementType(const char *name, int32_t dtype) {
 }
 
 static llvm::Expected<KernelSpec> getSpec(const PisaKernelSpec *given) {
-  if (auto error = capi::checkStruct("PisaKernelSpec", given,
-                                     given ? given->struct_size : 0,
-                                     sizeof(PisaKernelSpec)))
-    return error;
   auto dtype = getElementType("dtype", given->dtype);
   if (!dtype)
     return dtype.takeError();
@@ -54,7 +71,7 @@ static llvm::Expected<KernelSpec> getSpec(const PisaKernelSpec *given) {
   auto summary = getElementType("summary_dtype", given->summary_dtype);
   if (!summary)
     return summary.takeError();
-  constexpr uint32_t allFlags = 2 * PISA_CHECK_INPUTS - 1;
+  constexpr uint32_t allFlags = 2 * PISA_EXPECT_INDICES - 1;
   if (given->flags & ~allFlags)
     return makeError(ErrorKind::InvalidValue,
                      "expected flags below " + llvm::Twine(allFlags + 1) +
@@ -116,6 +133,10 @@ PisaStatus pisaKernelCreate(const PisaKernelSpec *given, PisaKernel **result) {
                                   "expected a place for the kernel, but got a "
                                   "null pointer"));
   *result = nullptr;
+  auto read = readSpec(given);
+  if (!read)
+    return capi::finish(read.takeError());
+  given = &*read;
   auto spec = getSpec(given);
   if (!spec)
     return capi::finish(spec.takeError());
@@ -123,11 +144,35 @@ PisaStatus pisaKernelCreate(const PisaKernelSpec *given, PisaKernel **result) {
                               ? given->cache_directory
                               : ObjectCache::getDefaultDirectory();
   ObjectCache cache(directory);
+  if (given->target == PISA_TARGET_CUDA) {
+    auto chip = given->chip ? llvm::Expected<std::string>(given->chip)
+                            : getChipOfDevice(given->device);
+    if (!chip)
+      return capi::finish(chip.takeError());
+    CudaVariant variant;
+    variant.kLen = given->flags & PISA_EXPECT_K_LEN;
+    variant.qStart = spec->hasQStart && (given->flags & PISA_EXPECT_Q_START);
+    variant.indices = spec->functions == AllFunctions &&
+                      (given->flags & PISA_EXPECT_INDICES);
+    auto kernel = CudaKernel::create(
+        *spec, *chip,
+        directory.empty() ? std::nullopt : std::optional<ObjectCache>(cache),
+        variant);
+    if (!kernel)
+      return capi::finish(kernel.takeError());
+    *result = new PisaKernel{nullptr, std::move(*kernel)};
+    return PISA_SUCCESS;
+  }
+  if (given->target != PISA_TARGET_CPU)
+    return capi::finish(makeError(
+        ErrorKind::InvalidValue,
+        "expected target to be the CPU (0) or CUDA (1), but got " +
+            llvm::Twine(given->target)));
   auto kernel = Kernel::create(*spec, given->cpu ? given->cpu : "",
                                directory.empty() ? nullptr : &cache);
   if (!kernel)
     return capi::finish(kernel.takeError());
-  *result = new PisaKernel{std::move(*kernel)};
+  *result = new PisaKernel{std::move(*kernel), nullptr};
   return PISA_SUCCESS;
 }
 
@@ -146,7 +191,7 @@ PisaStatus pisaKernelRun(PisaKernel *kernel, const PisaTensors *tensors,
     if (auto error = capi::checkStruct("PisaRunInfo", info, info->struct_size,
                                        sizeof(PisaRunInfo)))
       return capi::finish(std::move(error));
-  if (stream)
+  if (stream && kernel->kernel)
     return capi::finish(makeError(ErrorKind::InvalidValue,
                                   "expected no stream for a CPU kernel"));
   KernelArguments arguments;
@@ -166,28 +211,47 @@ PisaStatus pisaKernelRun(PisaKernel *kernel, const PisaTensors *tensors,
   arguments.lse = tensors->lse;
   arguments.headsInside = tensors->heads_inside != 0;
   arguments.scale = tensors->softmax_scale;
-  std::shared_ptr<ThreadPool> pool = capi::getPool();
   RunInfo taken;
-  if (auto error = kernel->kernel->run(arguments, *pool, &taken))
-    return capi::finish(std::move(error));
+  if (kernel->cudaKernel) {
+    if (auto error = kernel->cudaKernel->run(arguments, stream,
+                                             info ? &taken : nullptr))
+      return capi::finish(std::move(error));
+  } else {
+    std::shared_ptr<ThreadPool> pool = capi::getPool();
+    if (auto error = kernel->kernel->run(arguments, *pool, &taken))
+      return capi::finish(std::move(error));
+  }
   if (info)
     info->scratch_bytes = taken.scratchBytes;
   return PISA_SUCCESS;
 }
 
 const char *pisaKernelGetWarning(const PisaKernel *kernel) {
-  return kernel ? kernel->kernel->getWarning().c_str() : "";
+  if (!kernel)
+    return "";
+  return kernel->kernel ? kernel->kernel->getWarning().c_str()
+                        : kernel->cudaKernel->getWarning().c_str();
 }
 
 int32_t pisaKernelIsFromCache(const PisaKernel *kernel) {
-  return kernel && kernel->kernel->isFromCache();
+  if (!kernel)
+    return 0;
+  return kernel->kernel ? kernel->kernel->isFromCache()
+                        : kernel->cudaKernel->isFromCache();
 }
 
 PisaStatus pisaExplain(const PisaKernelSpec *given, const char **json) {
   static thread_local std::string text;
+  auto read = readSpec(given);
+  if (!read)
+    return capi::finish(read.takeError());
+  given = &*read;
   auto spec = getSpec(given);
   if (!spec)
     return capi::finish(spec.takeError());
+  if (given->target != PISA_TARGET_CPU)
+    return capi::finish(makeError(ErrorKind::Unsupported,
+                                  "pisaExplain is not built yet for GPUs"));
   auto explained = explain(*spec, given->cpu ? given->cpu : "");
   if (!explained)
     return capi::finish(explained.takeError());

@@ -25,7 +25,7 @@ const char *pisa::getName(ElementType type) {
   return "";
 }
 
-static std::string printParams(const KernelParams &p) {
+std::string pisa::printParams(const KernelParams &p) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "#pisa.params<block_size = " << p.blockSize << ", fanout = " << p.fanout

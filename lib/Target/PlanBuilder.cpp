@@ -147,9 +147,9 @@ private:
       if (auto number = dyn_cast<IntegerAttr>(value.getValue())) {
         // A comparison is 1, not -1.
         APInt bits = number.getValue();
-        registers[value] = constant(number.getType().isInteger(1)
-                                        ? bits.getZExtValue()
-                                        : bits.getSExtValue());
+        registers[value] =
+            constant(number.getType().isInteger(1) ? bits.getZExtValue()
+                                                   : bits.getSExtValue());
         return success();
       }
       if (auto number = dyn_cast<FloatAttr>(value.getValue()))
@@ -166,10 +166,9 @@ private:
       return success();
     }
     if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
-      registers[compare] =
-          plan.addCompare(getPredicate(compare.getPredicate()),
-                          registers.lookup(compare.getLhs()),
-                          registers.lookup(compare.getRhs()));
+      registers[compare] = plan.addCompare(getPredicate(compare.getPredicate()),
+                                           registers.lookup(compare.getLhs()),
+                                           registers.lookup(compare.getRhs()));
       return success();
     }
     if (auto select = dyn_cast<arith::SelectOp>(op)) {
@@ -199,8 +198,9 @@ private:
       return addLaunch(launch);
     if (isa<func::ReturnOp>(op) && op.getNumOperands() == 0)
       return success();
-    return op.emitOpError("does not belong on the host: expected sizes, scratch "
-                          "and launches");
+    return op.emitOpError(
+        "does not belong on the host: expected sizes, scratch "
+        "and launches");
   }
 
   LogicalResult addScratch(memref::AllocOp alloc) {
@@ -246,7 +246,8 @@ private:
         // A descriptor: allocated and aligned pointer, offset, sizes, strides.
         auto it = buffers.find(operand);
         if (it == buffers.end())
-          return launch.emitOpError("expected arguments and scratch as buffers");
+          return launch.emitOpError(
+              "expected arguments and scratch as buffers");
         const Descriptor &buffer = it->second;
         result.parameters.push_back({buffer.address, 8});
         result.parameters.push_back({buffer.address, 8});

@@ -19,7 +19,7 @@ def gather() -> dict[str, Any]:
 
     lib = library()
     params = Params()
-    cpu = explain_spec((FORWARD, 0, "f32", 1, 1, 64, 64, params.topk, params))
+    cpu = explain_spec((FORWARD, 0, "f32", 1, 1, 64, 64, params.topk, params, ""))
     folder = lib.pisaGetDefaultCacheDirectory().decode()
     objects = [f.stat().st_size for f in Path(folder).glob("*.o")] if folder else []
     packages: dict[str, str | None] = {}

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ._library import CODE_BFLOAT, CODE_FLOAT, CODE_INT, DEVICE_CPU, DEVICE_CUDA, DLTensor
+from ._library import CODE_BFLOAT, CODE_FLOAT, CODE_INT, DEVICE_CPU, DEVICE_CUDA, DEVICE_CUDA_MANAGED, DLTensor
 
 # (DLPack's code, bits) -> our name
 _NAMES = {
@@ -180,7 +180,7 @@ def describe(view: DLTensor) -> tuple[str, tuple[int, ...]]:
 
 
 def empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
-    """An uninitialised array of the library of `like`, in the CPU's memory.
+    """An uninitialised array of the library of `like`, where `like` is.
 
     dtype: "f32", "f16", "bf16" or "i32". For libraries other than NumPy and PyTorch this is a NumPy
     array, which `give_back` converts. bf16 in NumPy is that of ml_dtypes.
@@ -194,6 +194,8 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
             "i32": torch.int32,
         }[dtype]
         return torch.empty(shape, dtype=kind, device=like.device)
+    if _is_on_cuda(like):
+        return _empty_on_cuda(like, shape, dtype)
     import numpy
 
     if dtype == "bf16":
@@ -212,9 +214,32 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
         raise RuntimeError(f"out of memory for a result of shape {list(shape)}: {error}") from error
 
 
+def _is_on_cuda(array: Any) -> bool:
+    if is_numpy(array) or not hasattr(array, "__dlpack_device__"):
+        return False
+    return int(array.__dlpack_device__()[0]) in (DEVICE_CUDA, DEVICE_CUDA_MANAGED)
+
+
+def _empty_on_cuda(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    """The same on a GPU, for libraries that follow the Python array API and have arrays that can
+    be written to."""
+    if not hasattr(like, "__array_namespace__") or type(like).__module__.startswith("jax"):
+        raise NotImplementedError(
+            f"results in the memory of a GPU of the type {type(like).__name__}: use PyTorch or CuPy"
+        )
+    library = like.__array_namespace__()
+    names = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32"}
+    kind = getattr(library, names[dtype], None)
+    if kind is None:
+        raise TypeError(f"expected a library with {names[dtype]}, but got {library.__name__}")
+    return library.empty(shape, dtype=kind, device=like.device)
+
+
 def give_back(like: Any, array: Any) -> Any:
     """An array from `empty` in the library of `like`, where that follows the Python array API;
     NumPy's otherwise."""
     if is_torch(like) or is_numpy(like) or not hasattr(like, "__array_namespace__"):
+        return array
+    if type(array) is type(like):
         return array
     return like.__array_namespace__().asarray(array)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ._arrays import describe, fill, is_numpy, is_torch
-from ._library import DEVICE_CPU, DEVICE_CUDA, DTYPES, DLTensor
+from ._cuda import ordinal_of, require_cuda
+from ._library import DEVICE_CPU, DEVICE_CUDA, DEVICE_CUDA_MANAGED, DTYPES, DLTensor
 
 LAYOUTS = ("bshd", "bhsd")
 BACKENDS = ("auto", "cpu", "cuda")
@@ -19,6 +20,7 @@ class Heads(NamedTuple):
     length: int
     heads: int
     dim: int
+    device: int = -1  # number of the CUDA device, -1 on the CPU
 
 
 def heads_of(name: str, array: Any, layout: str) -> Heads:
@@ -26,16 +28,13 @@ def heads_of(name: str, array: Any, layout: str) -> Heads:
     view = DLTensor()
     alive = fill(name, array, view)
     dtype, shape = describe(view)
-    device = view.device_type
+    kind = view.device_type
+    ordinal = view.device_id if kind in (DEVICE_CUDA, DEVICE_CUDA_MANAGED) else -1
     del alive
-    if device == DEVICE_CUDA:
-        raise NotImplementedError(
-            f"{name} is on a CUDA device, and the CUDA kernels are not built yet: move it to the"
-            " CPU"
-        )
-    if device != DEVICE_CPU:
+    if ordinal < 0 and kind != DEVICE_CPU:
         raise TypeError(
-            f"expected {name} to be in the CPU's memory, but got DLPack device {device}"
+            f"expected {name} to be in the CPU's memory or on a CUDA device, but got DLPack device"
+            f" {kind}"
         )
     if dtype not in DTYPES:
         raise TypeError(f"expected {name} to be of float32, float16 or bfloat16, but got {dtype}")
@@ -43,8 +42,8 @@ def heads_of(name: str, array: Any, layout: str) -> Heads:
         order = "[B, T, H, D]" if layout == "bshd" else "[B, H, T, D]"
         raise ValueError(f"expected {name} to be {order}, but got shape {list(shape)}")
     if layout == "bshd":
-        return Heads(dtype, shape[0], shape[1], shape[2], shape[3])
-    return Heads(dtype, shape[0], shape[2], shape[1], shape[3])
+        return Heads(dtype, shape[0], shape[1], shape[2], shape[3], ordinal)
+    return Heads(dtype, shape[0], shape[2], shape[1], shape[3], ordinal)
 
 
 def check_same(name: str, what: str, value: object, other: str, expected: object) -> None:
@@ -60,11 +59,62 @@ def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
         raise ValueError(f"expected {name} to be one of {', '.join(allowed)}, but got {value!r}")
 
 
-def check_backend(backend: str) -> None:
-    """ "auto" and "cpu" pass: arrays are known to be in the CPU's memory where they are used."""
+def check_backend(backend: str, name: str, array: Any) -> None:
+    """Raises unless `array` is where `backend` works: "auto" is where the arrays are."""
     check_choice("backend", backend, BACKENDS)
+    if backend == "auto":
+        return
     if backend == "cuda":
-        raise NotImplementedError("backend='cuda': the CUDA kernels are not built yet")
+        require_cuda()
+    on_cuda = ordinal_of(name, array) >= 0
+    if on_cuda != (backend == "cuda"):
+        raise TypeError(
+            f"expected {name} to be"
+            f" {'on a CUDA device' if backend == 'cuda' else 'in the memory of the CPU'} with"
+            f" backend={backend!r}, but it is"
+            f" {'on a CUDA device' if on_cuda else 'in the memory of the CPU'}"
+        )
+
+
+def check_device(name: str, value: Heads, other: str, expected: Heads) -> None:
+    """Raises unless two arrays are on one device."""
+    if value.device != expected.device:
+        places = [f"CUDA device {d}" if d >= 0 else "the CPU" for d in (value.device, expected.device)]
+        raise ValueError(f"expected {name} to be on {places[1]}, as {other} is, but got {places[0]}")
+
+
+def device_lengths(name: str, value: Any, batch: int, like: Any, limit: int | None) -> Any:
+    """k_len or q_start as an int32 array [B] on the device of `like`. Numbers that are there already
+    are not looked at; others are in [0, limit] if there is a limit."""
+    if ordinal_of(name, value, absent=-2) >= 0:
+        if not is_torch(value):
+            return value
+        import torch
+
+        if value.dtype not in (torch.int32, torch.int64):
+            raise TypeError(f"expected {name} to be of int32 or int64, but got {value.dtype}")
+        if value.dim() == 0:
+            value = value.expand(batch)
+        if value.shape != (batch,):
+            raise ValueError(
+                f"expected {name} to be one number or [B] = [{batch}], but got shape"
+                f" {list(value.shape)}"
+            )
+        return value.to(torch.int32).contiguous()
+    numbers = lengths(name, value, batch)
+    if is_torch(numbers):
+        numbers = numbers.numpy()
+    for i, number in enumerate(numbers.tolist()):
+        if limit is not None and not 0 <= number <= limit:
+            raise ValueError(f"expected {name}[{i}] to be in [0, {limit}], but got {number}")
+    if is_torch(like):
+        import torch
+
+        if isinstance(value, int) or batch == 1:
+            first = int(numbers[0]) if batch else 0
+            return torch.full((batch,), first, dtype=torch.int32, device=like.device)
+        return torch.from_numpy(numbers.copy()).to(like.device)
+    return like.__array_namespace__().asarray(numbers, device=like.device)
 
 
 def check_heads(heads: int, kv_heads: int) -> None:

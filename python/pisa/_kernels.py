@@ -7,8 +7,10 @@ import warnings
 from typing import Any
 
 from ._arrays import SIZE, fill
+from ._cuda import chip
 from ._library import (
     DTYPES,
+    TARGET_CUDA,
     DLTensor,
     KernelSpec,
     RunInfo,
@@ -18,8 +20,9 @@ from ._library import (
 )
 from ._params import Params
 
-# What code depends on: function, flags, dtype, Hq, Hkv, D, Dv, entries of a list, parameters.
-Key = tuple[int, int, str, int, int, int, int, int, Params]
+# What code depends on: function, flags, dtype, Hq, Hkv, D, Dv, entries of a list, parameters, and
+# the chip of a GPU, "" for the CPU.
+Key = tuple[int, int, str, int, int, int, int, int, Params, str]
 
 _TENSORS_SIZE = ctypes.sizeof(Tensors)
 
@@ -27,10 +30,12 @@ _TENSORS_SIZE = ctypes.sizeof(Tensors)
 class Kernel:
     """A compiled kernel. Never destroyed: calls of other threads may be inside it at exit."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: Key, hints: int = 0) -> None:
         lib = library()
         handle = ctypes.c_void_p()
-        check(lib.pisaKernelCreate(ctypes.byref(make_spec(key)), ctypes.byref(handle)))
+        spec = make_spec(key)
+        spec.flags |= hints
+        check(lib.pisaKernelCreate(ctypes.byref(spec), ctypes.byref(handle)))
         self._handle = handle.value
         self._run = lib.pisaKernelRun
         self.from_cache = bool(lib.pisaKernelIsFromCache(handle))
@@ -40,13 +45,14 @@ class Kernel:
             warnings.warn(warning, RuntimeWarning, stacklevel=2)
 
     def __call__(
-        self, arrays: dict[str, Any], scale: float, heads_inside: bool, measure: bool = False
+        self, arrays: dict[str, Any], scale: float, heads_inside: bool, measure: bool = False,
+        stream: int | None = None,
     ) -> None:
         """Runs on arrays by the names of PisaTensors.
 
         `measure` keeps the scratch of the call in `scratch_seen`.
         """
-        self.run(tuple(arrays), tuple(arrays.values()), scale, heads_inside, measure)
+        self.run(tuple(arrays), tuple(arrays.values()), scale, heads_inside, measure, stream)
 
     def run(
         self,
@@ -55,6 +61,7 @@ class Kernel:
         scale: float,
         heads_inside: bool,
         measure: bool = False,
+        stream: int | None = None,
     ) -> None:
         """The same with names and arrays apart."""
         free = _free_frames.get(names)
@@ -70,7 +77,7 @@ class Kernel:
         alive = list(map(fill, names, arrays, frame.views))
         info = RunInfo(ctypes.sizeof(RunInfo)) if measure else None
         where = ctypes.addressof(info) if info else None
-        status = self._run(self._handle, frame.address, None, where)
+        status = self._run(self._handle, frame.address, stream, where)
         del alive
         free.append(frame)
         if status:
@@ -100,7 +107,7 @@ _free_frames: dict[tuple[str, ...], list[Frame]] = {}
 
 def make_spec(key: Key) -> KernelSpec:
     """The PisaKernelSpec of a key."""
-    function, flags, dtype, heads, kv_heads, head_dim, value_dim, width, params = key
+    function, flags, dtype, heads, kv_heads, head_dim, value_dim, width, params, gpu = key
     spec = KernelSpec()
     library().pisaKernelSpecInit(ctypes.byref(spec))
     spec.function = function
@@ -120,6 +127,9 @@ def make_spec(key: Key) -> KernelSpec:
     spec.sink_blocks = params.sink_blocks
     spec.local_blocks = params.local_blocks
     spec.causal = params.causal
+    if gpu:
+        spec.target = TARGET_CUDA
+        spec.chip = gpu.encode()
     return spec
 
 
@@ -137,8 +147,14 @@ _compiling: dict[Key, threading.Lock] = {}
 _guard = threading.Lock()
 
 
-def get_kernel(key: Key) -> Kernel:
-    """The kernel of a key, compiled once however many threads ask for it."""
+def chip_of(ordinal: int) -> str:
+    """The last part of a key, for arrays on a CUDA device (-1: on the CPU)."""
+    return "" if ordinal < 0 else chip(ordinal)
+
+
+def get_kernel(key: Key, hints: int = 0) -> Kernel:
+    """The kernel of a key, compiled once however many threads ask for it. `hints`: PISA_EXPECT_*,
+    what calls on a GPU will give."""
     kernel = _kernels.get(key)
     if kernel is not None:
         return kernel
@@ -147,7 +163,7 @@ def get_kernel(key: Key) -> Kernel:
     with lock:
         kernel = _kernels.get(key)
         if kernel is None:
-            kernel = _kernels[key] = Kernel(key)
+            kernel = _kernels[key] = Kernel(key, hints)
     return kernel
 
 

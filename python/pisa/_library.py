@@ -14,11 +14,14 @@ BUILD_PYRAMID, ROUTE, ATTENTION, FORWARD = 1, 2, 4, 7
 WITHOUT_Q_START, WANT_OPEN_SUMS, WANT_COUNT, WANT_SCORES, WANT_LSE, CHECK_INPUTS = (
     1 << i for i in range(6)
 )
+EXPECT_K_LEN, EXPECT_Q_START, EXPECT_INDICES = 64, 128, 256
+# PisaTarget
+TARGET_CPU, TARGET_CUDA = 0, 1
 # PisaDType, by our name of it
 DTYPES = {"f32": 1, "f16": 2, "bf16": 3}
 
 # Device types and type codes of DLPack
-DEVICE_CPU, DEVICE_CUDA = 1, 2
+DEVICE_CPU, DEVICE_CUDA, DEVICE_CUDA_MANAGED = 1, 2, 13
 CODE_INT, CODE_FLOAT, CODE_BFLOAT = 0, 2, 4
 
 
@@ -65,6 +68,9 @@ class KernelSpec(ctypes.Structure):
         ("causal", c_int32),
         ("cpu", c_char_p),
         ("cache_directory", c_char_p),
+        ("target", c_int32),
+        ("device", c_int32),
+        ("chip", c_char_p),
     )
 
 
@@ -104,6 +110,20 @@ class RunInfo(ctypes.Structure):
     _fields_ = (("struct_size", c_size_t), ("scratch_bytes", c_size_t))
 
 
+class CudaDevice(ctypes.Structure):
+    """PisaCudaDevice."""
+
+    _fields_ = (
+        ("struct_size", c_size_t),
+        ("name", ctypes.c_char * 256),
+        ("chip", ctypes.c_char * 16),
+        ("compute_capability", c_int32),
+        ("multiprocessors", c_int32),
+        ("max_shared_bytes", c_int32),
+        ("driver_version", c_int32),
+    )
+
+
 class _ValueUnion(ctypes.Union):
     _fields_ = (("tensor", c_void_p), ("f32", c_float), ("i32", c_int32), ("index", c_int64))
 
@@ -137,6 +157,9 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
         ctypes.c_int,
         (c_char_p, c_size_t, c_char_p, c_char_p, POINTER(c_void_p)),
     ),
+    "pisaGetCudaDeviceCount": (ctypes.c_int, (POINTER(c_int32),)),
+    "pisaGetCudaDevice": (ctypes.c_int, (c_int32, POINTER(CudaDevice))),
+    "pisaFindPtxas": (c_char_p, ()),
     "pisaModuleDestroy": (None, (c_void_p,)),
     "pisaModuleGetIr": (
         ctypes.c_int,
@@ -170,11 +193,31 @@ def find_library() -> Path:
     )
 
 
+def _name_ptxas() -> None:
+    """Sets PISA_PTXAS to the ptxas of the package nvidia-cuda-nvcc (or nvidia-cuda-nvcc-cu12) where
+    that is installed and the variable is not set: the library finds no other one than on the PATH.
+    """
+    if os.environ.get("PISA_PTXAS"):
+        return
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec("nvidia")
+    except (ImportError, ValueError):
+        return
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        for path in sorted(Path(place).glob("*/bin/ptxas")):
+            if os.access(path, os.X_OK):
+                os.environ["PISA_PTXAS"] = str(path)
+                return
+
+
 @cache
 def library() -> ctypes.CDLL:
     """The loaded library; its functions release the GIL. Raises RuntimeError if it cannot be
     loaded or is of another version than this package."""
     path = find_library()
+    _name_ptxas()
     try:
         lib = ctypes.CDLL(str(path))
         for name, (result, arguments) in _SIGNATURES.items():

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from . import _call as call
 from . import ops
+from ._cuda import current_stream
 from ._kernels import Kernel, get_kernel
 from ._params import boolean
 
@@ -44,7 +45,7 @@ _LISTENERS = _plain_functions()
 
 
 def _is_plain(q: Any, k: Any, v: Any) -> bool:
-    """Whether a call on these is an ordinary eager one on the CPU: nothing traces it, transforms
+    """Whether a call on these is an ordinary eager one on one device: nothing traces it, transforms
     it, casts it, or wants its gradient."""
     if torch.compiler.is_compiling() or _LISTENERS is None:
         return False
@@ -55,7 +56,8 @@ def _is_plain(q: Any, k: Any, v: Any) -> bool:
         return False
     if (q.requires_grad or k.requires_grad or v.requires_grad) and torch.is_grad_enabled():
         return False
-    return q.is_cpu and k.is_cpu and v.is_cpu
+    device = q.device
+    return (q.is_cpu or q.is_cuda) and k.device == device and v.device == device
 
 
 def _check_tensors(q: Tensor, **others: Any) -> None:
@@ -68,10 +70,6 @@ def _check_tensors(q: Tensor, **others: Any) -> None:
             raise ValueError(
                 f"expected {name} to be on {q.device}, as q is, but got {tensor.device}"
             )
-    if q.device.type == "cuda":
-        raise NotImplementedError(
-            "q is on a CUDA device, and the CUDA kernels are not built yet: move it to the CPU"
-        )
 
 
 def _autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -109,7 +107,7 @@ def _positions(name: str, value: Any, like: Tensor) -> Tensor | None:
 # --------------------------------------------------------------------------------------- attention
 
 
-@torch.library.custom_op("pisa::attention", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("pisa::attention", mutates_args=(), device_types=("cpu", "cuda"))
 def attention_op(
     q: Tensor,
     k: Tensor,
@@ -184,6 +182,8 @@ class _Plan:
     kernel: Kernel
     scale: float
     inside: bool
+    device: torch.device
+    ordinal: int  # -1 on the CPU
     out: tuple[int, ...]
     lse: tuple[int, ...] | None
     indices: tuple[int, ...] | None
@@ -201,24 +201,28 @@ def attention_again(q: Tensor, k: Tensor, v: Tensor, arguments: tuple[Any, ...])
     if not _is_plain(q, k, v):
         return None
     try:
-        plan = _plans.get((q.dtype, q.shape, k.shape, v.shape, arguments))
+        plan = _plans.get((q.dtype, q.device, q.shape, k.shape, v.shape, arguments))
     except TypeError:  # an argument that cannot be a key is none that was right before
         return None
     if plan is None:
         return None
-    out = torch.empty(plan.out, dtype=q.dtype)
+    device = plan.device
+    stream = current_stream(q, plan.ordinal) if plan.ordinal >= 0 else None
+    out = torch.empty(plan.out, dtype=q.dtype, device=device)
     if plan.lse is None and plan.indices is None:
-        plan.kernel.run(("q", "k", "v", "out"), (q, k, v, out), plan.scale, plan.inside)
+        plan.kernel.run(
+            ("q", "k", "v", "out"), (q, k, v, out), plan.scale, plan.inside, False, stream
+        )
         return out
     names: tuple[str, ...] = ("q", "k", "v", "out")
     results: tuple[Tensor, ...] = (out,)
     if plan.lse is not None:
         names += ("lse",)
-        results += (torch.empty(plan.lse, dtype=torch.float32),)
+        results += (torch.empty(plan.lse, dtype=torch.float32, device=device),)
     if plan.indices is not None:
         names += ("indices",)
-        results += (torch.empty(plan.indices, dtype=torch.int32),)
-    plan.kernel.run(names, (q, k, v, *results), plan.scale, plan.inside)
+        results += (torch.empty(plan.indices, dtype=torch.int32, device=device),)
+    plan.kernel.run(names, (q, k, v, *results), plan.scale, plan.inside, False, stream)
     return results
 
 
@@ -244,10 +248,12 @@ def remember_attention(
     flags = ops.forward_flags(params.causal, None, lse is not None, check)
     if len(_plans) >= _MOST_PLANS:
         _plans.clear()
-    _plans[(q.dtype, q.shape, k.shape, v.shape, arguments)] = _Plan(
+    _plans[(q.dtype, q.device, q.shape, k.shape, v.shape, arguments)] = _Plan(
         get_kernel(ops.forward_key(q_sizes, k_sizes, v_sizes, params, flags)),
         call.softmax_scale(softmax_scale, q_sizes.dim),
         layout == "bshd",
+        q.device,
+        q_sizes.device,
         tuple(out.shape),
         None if lse is None else tuple(lse.shape),
         None if indices is None else tuple(indices.shape),
@@ -293,7 +299,7 @@ def attention(
 # -------------------------------------------------------------------------- block-sparse attention
 
 
-@torch.library.custom_op("pisa::block_sparse_attention", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("pisa::block_sparse_attention", mutates_args=(), device_types=("cpu", "cuda"))
 def block_sparse_op(
     q: Tensor,
     k: Tensor,

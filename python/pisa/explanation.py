@@ -86,7 +86,7 @@ def explain(
 
     Raises as `attention` does.
     """
-    call.check_backend(backend)
+    call.check_backend(backend, "q", q)
     call.check_choice("layout", layout, call.LAYOUTS)
     unknown = set(options) - set(ops.OPTION_NAMES)
     if unknown:
@@ -95,6 +95,8 @@ def explain(
             f" are {', '.join(ops.OPTION_NAMES)}"
         )
     q_sizes = call.heads_of("q", q, layout)
+    if q_sizes.device >= 0:
+        raise NotImplementedError("explain is not built yet for tensors on a CUDA device")
     k_sizes = call.heads_of("k", k, layout)
     v_sizes = call.heads_of("v", v, layout)
     defaults = Params()

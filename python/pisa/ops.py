@@ -10,11 +10,15 @@ from typing import Any
 
 from . import _call as call
 from ._arrays import empty, give_back, is_torch
-from ._kernels import Key, get_kernel
+from ._cuda import current_stream
+from ._kernels import Kernel, Key, chip_of, get_kernel
 from ._library import (
     ATTENTION,
     BUILD_PYRAMID,
     CHECK_INPUTS,
+    EXPECT_INDICES,
+    EXPECT_K_LEN,
+    EXPECT_Q_START,
     FORWARD,
     ROUTE,
     WANT_COUNT,
@@ -87,7 +91,8 @@ def attention(
         union_hint: mean number of distinct blocks of 8 adjacent queries over K, >= 1; helps to pick
             a GPU strategy, never changes a result.
         check: report a list of blocks that has an entry twice.
-        backend: "cpu", "cuda" (not built yet), or "auto": where the tensors are.
+        backend: "cpu", "cuda", or "auto": where the tensors are. On CUDA devices float16 and bfloat16
+            only; lengths and lists that are on the device are not checked.
 
     Returns:
         out, of q's shape with Dv for D, in q's dtype; with return_lse then the natural
@@ -117,7 +122,7 @@ def attention(
         done = shortcut[0](q, k, v, arguments)
         if done is not None:
             return done
-    call.check_backend(backend)
+    call.check_backend(backend, "q", q)
     call.check_choice("layout", layout, call.LAYOUTS)
     for name, packed in (
         ("cu_seqlens_q", cu_seqlens_q),
@@ -183,6 +188,7 @@ def check_sizes(q: call.Heads, k: call.Heads, v: call.Heads) -> None:
     """Raises if q, k and v do not belong together."""
     for name, other in (("k", k), ("v", v)):
         call.check_same(name, "dtype", other.dtype, "q", q.dtype)
+        call.check_device(name, other, "q", q)
         call.check_same(name, "B", other.batch, "q", q.batch)
     call.check_same("k", "D", k.dim, "q", q.dim)
     call.check_same("v", "Tk", v.length, "k", k.length)
@@ -193,7 +199,8 @@ def check_sizes(q: call.Heads, k: call.Heads, v: call.Heads) -> None:
 def forward_key(q: call.Heads, k: call.Heads, v: call.Heads, params: Params, flags: int) -> Key:
     """The kernel of a whole forward pass; raises if q, k and v do not belong together."""
     check_sizes(q, k, v)
-    return (FORWARD, flags, q.dtype, q.heads, k.heads, q.dim, v.dim, params.topk, params)
+    chip = chip_of(q.device)
+    return (FORWARD, flags, q.dtype, q.heads, k.heads, q.dim, v.dim, params.topk, params, chip)
 
 
 def _output_shape(q: call.Heads, value_dim: int, layout: str) -> tuple[int, ...]:
@@ -207,11 +214,30 @@ def query_blocks(length: Any, query_block: int) -> Any:
     return (length + query_block - 1) // query_block
 
 
-def _add_lengths(arrays: dict[str, Any], batch: int, k_len: Any, q_start: Any) -> None:
-    """Adds those of k_len and q_start that are given to a kernel's arrays."""
-    for name, value in (("k_len", k_len), ("q_start", q_start)):
-        if value is not None:
-            arrays[name] = call.lengths(name, value, batch)
+def _add_lengths(arrays: dict[str, Any], sizes: call.Heads, k_len: Any, q_start: Any) -> None:
+    """Adds those of k_len and q_start that are given to a kernel's arrays. `sizes`: of k."""
+    for name, value, limit in (("k_len", k_len, sizes.length), ("q_start", q_start, None)):
+        if value is None:
+            continue
+        if sizes.device < 0:
+            arrays[name] = call.lengths(name, value, sizes.batch)
+        else:
+            arrays[name] = call.device_lengths(name, value, sizes.batch, arrays["k"], limit)
+
+
+def _hints(k_len: Any, q_start: Any, return_indices: bool = False) -> int:
+    """What a call gives, for get_kernel."""
+    return (
+        (EXPECT_K_LEN if k_len is not None else 0)
+        | (EXPECT_Q_START if q_start is not None else 0)
+        | (EXPECT_INDICES if return_indices else 0)
+    )
+
+
+def _run(kernel: Kernel, arrays: dict[str, Any], scale: float, layout: str, device: int,
+         measure: bool = False) -> None:  # fmt: skip
+    stream = current_stream(arrays["k"], device) if device >= 0 else None
+    kernel(arrays, scale, layout == "bshd", measure, stream)
 
 
 def forward_flags(causal: bool, q_start: Any, return_lse: bool, check: bool) -> int:
@@ -246,7 +272,8 @@ def attention_arrays(
     flags = forward_flags(
         params.causal, q_start, boolean("return_lse", return_lse), boolean("check", check)
     )
-    kernel = get_kernel(forward_key(q_sizes, k_sizes, v_sizes, params, flags))
+    hints = _hints(k_len, q_start, return_indices)
+    kernel = get_kernel(forward_key(q_sizes, k_sizes, v_sizes, params, flags), hints)
     batch = q_sizes.batch
     out = empty(q, _output_shape(q_sizes, v_sizes.dim, layout), q_sizes.dtype)
     arrays = {"q": q, "k": k, "v": v, "out": out}
@@ -257,8 +284,9 @@ def attention_arrays(
         blocks = query_blocks(q_sizes.length, params.query_block)
         indices = empty(q, (batch, k_sizes.heads, blocks, params.topk), "i32")
         arrays["indices"] = indices
-    _add_lengths(arrays, batch, k_len, q_start)
-    kernel(arrays, call.softmax_scale(softmax_scale, q_sizes.dim), layout == "bshd", measure)
+    _add_lengths(arrays, k_sizes, k_len, q_start)
+    scale = call.softmax_scale(softmax_scale, q_sizes.dim)
+    _run(kernel, arrays, scale, layout, q_sizes.device, measure)
     return (
         give_back(q, out),
         None if lse is None else give_back(q, lse),
@@ -291,7 +319,7 @@ def _dense(
     if is_torch(q):
         import torch
 
-        lists: Any = torch.from_numpy(row).expand(shape)
+        lists: Any = torch.from_numpy(row).to(q.device).expand(shape)
     else:
         lists = numpy.broadcast_to(row, shape)
     return block_sparse_attention(
@@ -344,7 +372,7 @@ def build_pyramid(
 
     Raises as `attention` does.
     """
-    call.check_backend(backend)
+    call.check_backend(backend, "k", k)
     call.check_choice("layout", layout, call.LAYOUTS)
     sizes = call.heads_of("k", k, layout)
     boolean("return_atoms", return_atoms)
@@ -360,8 +388,9 @@ def build_pyramid(
         BUILD_PYRAMID,
         WANT_OPEN_SUMS if return_open_sums else 0,
         sizes.dtype, sizes.heads, sizes.heads, sizes.dim, sizes.dim, params.topk, params,
+        chip_of(sizes.device),
     )  # fmt: skip
-    kernel = get_kernel(key)
+    kernel = get_kernel(key, _hints(k_len, None))
     rows = library().pisaGetPyramidRows(sizes.length, params.block_size, params.fanout)
     levels = library().pisaGetPyramidLevels(sizes.length, params.block_size, params.fanout)
     leaves = -(-sizes.length // params.block_size)
@@ -373,8 +402,8 @@ def build_pyramid(
         arrays["outlier"] = empty(k, (*outer, leaves), "i32")
     if return_open_sums:
         arrays["open_sums"] = empty(k, (*outer, levels, sizes.dim), "f32")
-    _add_lengths(arrays, sizes.batch, k_len, None)
-    kernel(arrays, 1.0, layout == "bshd")
+    _add_lengths(arrays, sizes, k_len, None)
+    _run(kernel, arrays, 1.0, layout, sizes.device)
 
     def result(name: str) -> Any:
         return give_back(k, arrays[name]) if name in arrays else None
@@ -416,7 +445,7 @@ def route(
 
     Raises as `attention` does.
     """
-    call.check_backend(backend)
+    call.check_backend(backend, "q", q)
     call.check_choice("layout", layout, call.LAYOUTS)
     if not isinstance(pyramid, Pyramid):
         raise TypeError(
@@ -452,9 +481,9 @@ def route(
     )
     key: Key = (
         ROUTE, flags, q_sizes.dtype, q_sizes.heads, k_sizes.heads,
-        q_sizes.dim, q_sizes.dim, params.topk, params,
+        q_sizes.dim, q_sizes.dim, params.topk, params, chip_of(q_sizes.device),
     )  # fmt: skip
-    kernel = get_kernel(key)
+    kernel = get_kernel(key, _hints(k_len, q_start))
     outer = (q_sizes.batch, k_sizes.heads, query_blocks(q_sizes.length, params.query_block))
     arrays = {"q": q, "k": k, "pyramid": pyramid.summaries}
     if rerank is not None:
@@ -467,8 +496,9 @@ def route(
     if return_scores:
         arrays["scores"] = empty(q, (*outer, params.topk), "f32")
         outputs.append("scores")
-    _add_lengths(arrays, q_sizes.batch, k_len, q_start)
-    kernel(arrays, call.softmax_scale(softmax_scale, q_sizes.dim), layout == "bshd")
+    _add_lengths(arrays, k_sizes, k_len, q_start)
+    scale = call.softmax_scale(softmax_scale, q_sizes.dim)
+    _run(kernel, arrays, scale, layout, q_sizes.device)
     results = tuple(give_back(q, arrays[name]) for name in outputs)
     return results[0] if len(results) == 1 else results
 
@@ -501,7 +531,7 @@ def block_sparse_attention(
 
     Returns: out, with return_lse then lse, as `attention` does. Raises as that does.
     """
-    call.check_backend(backend)
+    call.check_backend(backend, "q", q)
     call.check_choice("layout", layout, call.LAYOUTS)
     boolean("return_lse", return_lse)
     boolean("check", check)
@@ -546,7 +576,7 @@ def block_sparse_arrays(
     # The selection is given: what would choose it only has to be in range.
     forced = 1 + -(-max(shared - 1, 0) // max(block, 1))
     params = make_params(
-        topk=max(width, forced, 1) if width <= 4096 else forced,
+        topk=max(width, forced, 1) if width <= (4096 if q_sizes.device < 0 else 128) else forced,
         block_size=block,
         query_block=shared,
         sink_blocks=0,
@@ -557,15 +587,16 @@ def block_sparse_arrays(
     check_sizes(q_sizes, k_sizes, v_sizes)
     key: Key = (
         ATTENTION, flags, q_sizes.dtype, q_sizes.heads, k_sizes.heads,
-        q_sizes.dim, v_sizes.dim, width, params,
+        q_sizes.dim, v_sizes.dim, width, params, chip_of(q_sizes.device),
     )  # fmt: skip
-    kernel = get_kernel(key)
+    kernel = get_kernel(key, _hints(k_len, q_start))
     batch = q_sizes.batch
     out = empty(q, _output_shape(q_sizes, v_sizes.dim, layout), q_sizes.dtype)
     arrays = {"q": q, "k": k, "v": v, "indices": indices, "out": out}
     lse = None
     if return_lse:
         lse = arrays["lse"] = empty(q, (batch, q_sizes.heads, q_sizes.length), "f32")
-    _add_lengths(arrays, batch, k_len, q_start)
-    kernel(arrays, call.softmax_scale(softmax_scale, q_sizes.dim), layout == "bshd")
+    _add_lengths(arrays, k_sizes, k_len, q_start)
+    scale = call.softmax_scale(softmax_scale, q_sizes.dim)
+    _run(kernel, arrays, scale, layout, q_sizes.device)
     return give_back(q, out), None if lse is None else give_back(q, lse)

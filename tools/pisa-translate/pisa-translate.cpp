@@ -31,8 +31,8 @@ static mlir::LogicalResult emitPtx(mlir::ModuleOp module,
   return mlir::success();
 }
 
-/// A bundle is one JSON object that holds all that a machine without LLVM needs:
-/// the kernels as PTX, and for each function what to launch.
+/// A bundle is one JSON object that holds all that a machine without LLVM
+/// needs: the kernels as PTX, and for each function what to launch.
 static mlir::LogicalResult emitBundle(mlir::ModuleOp module,
                                       llvm::raw_ostream &os) {
   std::string ptx;
@@ -51,7 +51,8 @@ static mlir::LogicalResult emitBundle(mlir::ModuleOp module,
       return module.emitError(llvm::toString(json.takeError()));
     functions.push_back(std::move(*json));
   }
-  llvm::json::Object bundle{{"format", "pisa-bundle"}, {"version", 1},
+  llvm::json::Object bundle{{"format", "pisa-bundle"},
+                            {"version", 1},
                             {"chip", chip.getValue()},
                             {"functions", std::move(functions)},
                             {"ptx", ptx}};
@@ -65,7 +66,8 @@ static mlir::TranslateFromMLIRRegistration makeTranslation(
     mlir::LogicalResult (*emit)(mlir::ModuleOp, llvm::raw_ostream &)) {
   return mlir::TranslateFromMLIRRegistration(
       name, description,
-      [emit](mlir::Operation *op, llvm::raw_ostream &os) -> mlir::LogicalResult {
+      [emit](mlir::Operation *op,
+             llvm::raw_ostream &os) -> mlir::LogicalResult {
         auto module = llvm::dyn_cast<mlir::ModuleOp>(op);
         return module ? emit(module, os) : op->emitError("expected a module");
       },
@@ -79,9 +81,9 @@ int main(int argc, char **argv) {
   auto ptx = makeTranslation(
       "emit-ptx", "the kernels of a module that pisa-nvptx-pipeline lowered",
       emitPtx);
-  auto bundle = makeTranslation(
-      "emit-bundle", "kernels and launches, to be run without LLVM",
-      emitBundle);
+  auto bundle = makeTranslation("emit-bundle",
+                                "kernels and launches, to be run without LLVM",
+                                emitBundle);
   return mlir::failed(
       mlir::mlirTranslateMain(argc, argv, "pisa translation tool"));
 }

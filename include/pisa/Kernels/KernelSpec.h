@@ -66,6 +66,9 @@ struct KernelSpec {
   }
 };
 
+/// The text of `#pisa.params<...>`.
+std::string printParams(const KernelParams &params);
+
 /// A module with the functions @build_pyramid, @route and @attention that are
 /// wanted, dynamic in B, Tq and Tk. Their arguments, each present if it is
 /// used, in this order:

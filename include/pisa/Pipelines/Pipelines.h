@@ -33,8 +33,8 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
 
 struct NvptxPipelineOptions : PassPipelineOptions<NvptxPipelineOptions> {
   PassOptions::Option<int64_t> numWarps{
-      *this, "num-warps",
-      llvm::cl::desc("Warps of a task (default 4)"), llvm::cl::init(4)};
+      *this, "num-warps", llvm::cl::desc("Warps of a task (default 4)"),
+      llvm::cl::init(4)};
   PassOptions::Option<int64_t> taskRows{
       *this, "task-rows",
       llvm::cl::desc("Rows (queries times heads of a group) of a task "
@@ -81,7 +81,8 @@ void buildNvptxPipeline(OpPassManager &pm, const NvptxPipelineOptions &options);
 /// Names of the levels in order, as pisa-verify-level knows them.
 ArrayRef<StringRef> getLevelNames();
 
-/// Makes `pisa-cpu-pipeline` and `pisa-nvptx-pipeline` known to pass pipeline parsers.
+/// Makes `pisa-cpu-pipeline` and `pisa-nvptx-pipeline` known to pass pipeline
+/// parsers.
 void registerPipelines();
 
 } // namespace mlir::pisa

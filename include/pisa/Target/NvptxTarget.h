@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The end of pisa-nvptx-pipeline: a module at level `plan` becomes PTX text and,
-// for each function, the list of launches that pisa/Runtime executes.
+// The end of pisa-nvptx-pipeline: a module at level `plan` becomes PTX text
+// and, for each function, the list of launches that pisa/Runtime executes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -137,8 +137,8 @@ public:
   }
 
   /// Four 8x8 matrices of a 16x16 block at [row, column] as ldmatrix reads
-  /// them, in the order (0, 0), (8, 0), (0, 8), (8, 8) of (row, column), or with
-  /// the two in the middle exchanged.
+  /// them, in the order (0, 0), (8, 0), (0, 8), (8, 8) of (row, column), or
+  /// with the two in the middle exchanged.
   SmallVector<Value> loadMatrices(Value memref, Value row, Value column,
                                   bool columnsFirst, bool transpose) {
     Value lane = this->lane();
@@ -202,9 +202,9 @@ struct Pack : OpConversionPattern<arith::TruncFOp> {
     auto pair = VectorType::get({2}, type.getElementType());
     SmallVector<Value> elements = b.elements(adaptor.getIn()), words;
     for (size_t e = 0; e < elements.size(); e += 2) {
-      Value both = b.call(isF16 ? "llvm.nvvm.ff2f16x2.rn"
-                                : "llvm.nvvm.ff2bf16x2.rn",
-                          pair, {elements[e + 1], elements[e]});
+      Value both =
+          b.call(isF16 ? "llvm.nvvm.ff2f16x2.rn" : "llvm.nvvm.ff2bf16x2.rn",
+                 pair, {elements[e + 1], elements[e]});
       words.push_back(LLVM::BitcastOp::create(b, b.getI32Type(), both));
     }
     rewriter.replaceOp(op, b.fromElements(words));
@@ -224,8 +224,8 @@ struct Constant : OpConversionPattern<arith::ConstantOp> {
       return failure();
     auto part = cast<VectorType>(getTypeConverter()->convertType(type));
     if (attr.isSplat()) {
-      rewriter.replaceOpWithNewOp<arith::ConstantOp>(
-          op, attr.resizeSplat(part));
+      rewriter.replaceOpWithNewOp<arith::ConstantOp>(op,
+                                                     attr.resizeSplat(part));
       return success();
     }
     // Consecutive numbers of rows or columns.
@@ -259,8 +259,8 @@ struct Constant : OpConversionPattern<arith::ConstantOp> {
                               LaneBuilder &b,
                               ConversionPatternRewriter &rewriter) {
     SmallVector<Value> elements;
-    Value shift = arith::IndexCastOp::create(b, b.getI32Type(),
-                                             b.mul(b.group(), 4));
+    Value shift =
+        arith::IndexCastOp::create(b, b.getI32Type(), b.mul(b.group(), 4));
     for (int64_t half = 0; half < 2; ++half) {
       uint32_t table = 0;
       for (int64_t row = 0; row < 8; ++row) {
@@ -269,8 +269,8 @@ struct Constant : OpConversionPattern<arith::ConstantOp> {
           return rewriter.notifyMatchFailure(op, "not numbers below 16");
         table |= static_cast<uint32_t>(number) << (4 * row);
       }
-      Value word = arith::ShRUIOp::create(
-          b, b.i32(static_cast<int32_t>(table)), shift);
+      Value word =
+          arith::ShRUIOp::create(b, b.i32(static_cast<int32_t>(table)), shift);
       elements.push_back(arith::AndIOp::create(b, word, b.i32(15)));
     }
     rewriter.replaceOp(op, b.fromElements(elements));
@@ -318,7 +318,8 @@ struct Reduce : OpConversionPattern<vector::ShapeCastOp> {
   LogicalResult
   matchAndRewrite(vector::ShapeCastOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    auto reduction = op.getSource().getDefiningOp<vector::MultiDimReductionOp>();
+    auto reduction =
+        op.getSource().getDefiningOp<vector::MultiDimReductionOp>();
     if (!reduction || !reduction->hasOneUse() ||
         getKind(op.getResultVectorType()) != Kind::Column ||
         getKind(reduction.getSourceVectorType()) != Kind::Matrix ||
@@ -334,8 +335,7 @@ struct Reduce : OpConversionPattern<vector::ShapeCastOp> {
     LaneBuilder b(op.getLoc(), rewriter);
     SmallVector<Value> all =
         b.elements(rewriter.getRemappedValue(reduction.getSource()));
-    Value start =
-        arith::ConstantOp::create(b, init.getSplatValue<FloatAttr>());
+    Value start = arith::ConstantOp::create(b, init.getSplatValue<FloatAttr>());
     SmallVector<Value> results;
     for (int64_t row = 0; row < 2; ++row) {
       SmallVector<Value> left;
@@ -353,9 +353,9 @@ struct Reduce : OpConversionPattern<vector::ShapeCastOp> {
       // The four lanes of a row.
       Value x = left[0];
       for (int32_t step : {1, 2}) {
-        Value other = gpu::ShuffleOp::create(b, x, step, kWarp,
-                                             gpu::ShuffleMode::XOR)
-                          .getShuffleResult();
+        Value other =
+            gpu::ShuffleOp::create(b, x, step, kWarp, gpu::ShuffleMode::XOR)
+                .getShuffleResult();
         x = combine(b, kind, x, other);
       }
       results.push_back(combine(b, kind, x, start));
@@ -378,10 +378,10 @@ struct Load : OpConversionPattern<vector::LoadOp> {
     SmallVector<Value> elements;
     if (getKind(type) == Kind::Packed) {
       for (int64_t k = 0; k < type.getDimSize(1); k += kDepth)
-        llvm::append_range(
-            elements, b.loadMatrices(adaptor.getBase(), at[0], b.add(at[1], k),
-                                     /*columnsFirst=*/false,
-                                     /*transpose=*/false));
+        llvm::append_range(elements, b.loadMatrices(adaptor.getBase(), at[0],
+                                                    b.add(at[1], k),
+                                                    /*columnsFirst=*/false,
+                                                    /*transpose=*/false));
     } else if (getKind(type) == Kind::Row) {
       auto pair = VectorType::get({2}, type.getElementType());
       Value column = b.add(at[1], b.firstColumn());
@@ -415,8 +415,8 @@ struct Store : OpConversionPattern<vector::StoreOp> {
     Value row = b.add(at[0], b.group());
     SmallVector<Value> elements = b.elements(adaptor.getValueToStore());
     if (kind == Kind::Column) {
-      Value isFirst = arith::CmpIOp::create(
-          b, arith::CmpIPredicate::eq, b.firstColumn(), b.idx(0));
+      Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                            b.firstColumn(), b.idx(0));
       auto branch = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
       b.setInsertionPointToStart(branch.thenBlock());
       for (int64_t r = 0; r < 2; ++r)
@@ -453,7 +453,8 @@ struct Contract : OpConversionPattern<vector::ContractionOp> {
     auto type = dyn_cast<VectorType>(op.getResultType());
     auto lhs = op.getLhsType();
     if (!source || !type || getKind(type) != Kind::Matrix ||
-        getKind(lhs) != Kind::Packed || op.getKind() != vector::CombiningKind::ADD)
+        getKind(lhs) != Kind::Packed ||
+        op.getKind() != vector::CombiningKind::ADD)
       return rewriter.notifyMatchFailure(op, "not a product from memory");
     AffineExpr m, n, k;
     bindDims(op.getContext(), m, n, k);
@@ -509,16 +510,16 @@ struct Contract : OpConversionPattern<vector::ContractionOp> {
     for (Value word : words)
       right.push_back(operand(word));
     Type f32 = b.getF32Type();
-    auto result = LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                                   {f32, f32, f32, f32});
+    auto result =
+        LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
     NVVM::MMATypes type = isF16 ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
-    Value d = NVVM::MmaOp::create(
-        b, result, left, right, ValueRange(acc),
-        ArrayRef<int64_t>{kRows, kColumns, kDepth},
-        /*b1Op=*/std::nullopt, /*intOverflow=*/std::nullopt,
-        std::array<NVVM::MMATypes, 2>{type, type},
-        std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
-                                       NVVM::MMALayout::col});
+    Value d =
+        NVVM::MmaOp::create(b, result, left, right, ValueRange(acc),
+                            ArrayRef<int64_t>{kRows, kColumns, kDepth},
+                            /*b1Op=*/std::nullopt, /*intOverflow=*/std::nullopt,
+                            std::array<NVVM::MMATypes, 2>{type, type},
+                            std::array<NVVM::MMALayout, 2>{
+                                NVVM::MMALayout::row, NVVM::MMALayout::col});
     for (int64_t i = 0; i < 4; ++i)
       acc[i] = LLVM::ExtractValueOp::create(b, d, i);
   }
@@ -625,9 +626,9 @@ struct DistributeFragments
     sinkConstants(getOperation());
     FragmentConverter converter;
     RewritePatternSet patterns(context);
-    patterns.add<Pack, Constant, Broadcast, Reduce, Load, Store,
-                 Contract, Alloca, LoadPart, StorePart>(converter, context,
-                                                        /*benefit=*/2);
+    patterns.add<Pack, Constant, Broadcast, Reduce, Load, Store, Contract,
+                 Alloca, LoadPart, StorePart>(converter, context,
+                                              /*benefit=*/2);
     patterns.add<Elementwise>(converter, context);
     patterns.add<Approximate<math::Exp2Op>>(converter, context,
                                             "llvm.nvvm.ex2.approx.ftz.f");

@@ -272,7 +272,7 @@ std::pair<Value, Value> Positions::ofBlock(Emitter &e, Value j) const {
 }
 
 Value pisa::isForced(Emitter &e, const Positions &positions, Value node,
-                      Value span, Value j) {
+                     Value span, Value j) {
   ParamsAttr params = positions.params;
   if (!positions.start)
     return arith::ConstantOp::create(e, e.getBoolAttr(false));
@@ -299,8 +299,7 @@ Value pisa::isForced(Emitter &e, const Positions &positions, Value node,
   Value localEnd = e.min(e.add(lastLeaf, one), numLeaves);
   Value local = e.both(e.cmp(arith::CmpIPredicate::slt, begin, localEnd),
                        e.cmp(arith::CmpIPredicate::sgt, end, localBegin));
-  local =
-      e.both(local, e.cmp(arith::CmpIPredicate::slt, localBegin, localEnd));
+  local = e.both(local, e.cmp(arith::CmpIPredicate::slt, localBegin, localEnd));
   return arith::OrIOp::create(e, forced, local);
 }
 

@@ -11,8 +11,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace mlir::pisa {
 #define GEN_PASS_DEF_PISALOWERADDRESSSPACESPASS
@@ -75,8 +75,8 @@ struct LowerAddressSpaces
     }
     AttrTypeReplacer replacer;
     replacer.addReplacement([&](MemRefType type) -> std::optional<Type> {
-      auto space = dyn_cast_if_present<gpu::AddressSpaceAttr>(
-          type.getMemorySpace());
+      auto space =
+          dyn_cast_if_present<gpu::AddressSpaceAttr>(type.getMemorySpace());
       if (!space)
         return std::nullopt;
       MemRefType::Builder builder(type);

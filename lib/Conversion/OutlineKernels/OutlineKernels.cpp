@@ -35,8 +35,7 @@ bool isCheap(Operation *op) {
              : matchPattern(op, m_Constant());
 }
 
-struct OutlineKernels
-    : pisa::impl::PisaOutlineKernelsPassBase<OutlineKernels> {
+struct OutlineKernels : pisa::impl::PisaOutlineKernelsPassBase<OutlineKernels> {
   void runOnOperation() override {
     SmallVector<scf::ForallOp> tasks;
     getOperation().walk<WalkOrder::PreOrder>([&](scf::ForallOp task) {
@@ -94,13 +93,12 @@ struct OutlineKernels
     passed.assign(needed.begin(), needed.end());
 
     auto parent = task->getParentOfType<func::FuncOp>();
-    std::string name =
-        (parent.getName() + "_kernel" + Twine(next++)).str();
+    std::string name = (parent.getName() + "_kernel" + Twine(next++)).str();
     SmallVector<Type> types = llvm::to_vector(ValueRange(passed).getTypes());
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(kernels.getBody());
-    auto kernel = gpu::GPUFuncOp::create(
-        b, name, b.getFunctionType(types, TypeRange{}));
+    auto kernel =
+        gpu::GPUFuncOp::create(b, name, b.getFunctionType(types, TypeRange{}));
     kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
     int32_t threads = static_cast<int32_t>(warps.getInt() * 32);
     kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({threads, 1, 1}));

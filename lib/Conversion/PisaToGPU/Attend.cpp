@@ -58,12 +58,11 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
 
     e.forEachRowTile(layout.numRows, [&](Value place, Value tile) {
       Value first = layout.firstBlock(e, tile);
-      Value listed =
-          emitListedMask(e, op.getLists(), first, layout.blocksPerTile(), 1,
-                         op.getBlock(), std::nullopt);
+      Value listed = emitListedMask(e, op.getLists(), first,
+                                    layout.blocksPerTile(), 1, op.getBlock());
       e.when(e.cmp(arith::CmpIPredicate::ne, listed, e.i32(0)), [&] {
-        Value q = e.loadFragment(
-            rows, {e.mul(tile, e.idx(kRows)), e.idx(0)}, kRows, depth);
+        Value q = e.loadFragment(rows, {e.mul(tile, e.idx(kRows)), e.idx(0)},
+                                 kRows, depth);
         Softmax state{e.load(accs, place), e.load(maxs, place),
                       e.load(sums, place)};
         Mask mask = Mask::get(e, op, layout, tile, listed);
@@ -75,9 +74,9 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
           s = arith::MulFOp::create(e, s, e.spread(scale, piece.width));
           s = mask.apply(e, s, piece);
           Value p = softmaxStep(e, state, s, piece.width, valueDim);
-          auto type = cast<VectorType>(p.getType())
-                          .clone(cast<MemRefType>(values.getType())
-                                     .getElementType());
+          auto type =
+              cast<VectorType>(p.getType())
+                  .clone(cast<MemRefType>(values.getType()).getElementType());
           Value weights = arith::TruncFOp::create(e, type, p);
           Value v = e.loadFragment(values, {e.idx(piece.offset), e.idx(0)},
                                    piece.width, valueDim);
@@ -107,8 +106,8 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
       Value bit = arith::AndIOp::create(
           e, arith::ShRUIOp::create(e, e.spread(listed, 1), block),
           e.spread(e.i32(1), 1));
-      Value isListed = e.cmp(arith::CmpIPredicate::ne, bit,
-                             e.spread(e.i32(0), 1));
+      Value isListed =
+          e.cmp(arith::CmpIPredicate::ne, bit, e.spread(e.i32(0), 1));
       Value limits = e.spread(e.i32(blockSize), 1);
       int32_t all =
           layout.blocksPerTile() == 32
@@ -132,21 +131,21 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
         query = e.add(query, e.mul(block, steps));
         limits = e.add(query, e.spread(e.toI32(near), 1));
         // The tile's first query sees the whole block, and so do the others.
-        Value cut = e.cmp(arith::CmpIPredicate::slt, near,
-                          e.idx(blockSize - 1));
+        Value cut =
+            e.cmp(arith::CmpIPredicate::slt, near, e.idx(blockSize - 1));
         mask.needed = arith::OrIOp::create(e, mask.needed, cut);
       }
-      mask.limits = arith::SelectOp::create(e, isListed, limits,
-                                            e.spread(e.i32(-1), 1));
+      mask.limits =
+          arith::SelectOp::create(e, isListed, limits, e.spread(e.i32(-1), 1));
       int64_t numColumns = e.staticDim(op.getColumns(), 1);
       SmallVector<ReassociationIndices> groups = {{0, 1}};
-      mask.bias = memref::ExpandShapeOp::create(
-          e, ArrayRef<int64_t>{1, numColumns}, e.storageOf(op.getBias()),
-          groups);
+      mask.bias =
+          memref::ExpandShapeOp::create(e, ArrayRef<int64_t>{1, numColumns},
+                                        e.storageOf(op.getBias()), groups);
       // Keys past the end are the last of a block, and their bias is not 0.
       Value last = e.load(mask.bias, {e.idx(0), e.idx(blockSize - 1)});
-      Value partial = arith::CmpFOp::create(e, arith::CmpFPredicate::UNE, last,
-                                            e.f32(0));
+      Value partial =
+          arith::CmpFOp::create(e, arith::CmpFPredicate::UNE, last, e.f32(0));
       mask.needed = arith::OrIOp::create(e, mask.needed, partial);
       return mask;
     }
@@ -161,8 +160,8 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
             Value seen = e.cmp(arith::CmpIPredicate::sle,
                                e.spreadTo(column, piece.width),
                                e.spreadTo(limits, piece.width));
-            Value weighted = arith::AddFOp::create(
-                e, s, e.spreadTo(weights, piece.width));
+            Value weighted =
+                arith::AddFOp::create(e, s, e.spreadTo(weights, piece.width));
             return SmallVector<Value>{arith::SelectOp::create(
                 e, seen, weighted,
                 e.constantFragment(e.negInf(), piece.width))};
@@ -181,13 +180,13 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
                                        e.constantFragment(e.negInf(), 1));
     Value reference =
         arith::SelectOp::create(e, none, e.constantFragment(0, 1), max);
-    Value p = e.exp2(
-        arith::SubFOp::create(e, s, e.spreadTo(reference, columns)));
+    Value p =
+        e.exp2(arith::SubFOp::create(e, s, e.spreadTo(reference, columns)));
     Value alpha = e.exp2(arith::SubFOp::create(e, state.max, reference));
     Value old = arith::MulFOp::create(e, state.sum, alpha);
     state.sum = arith::AddFOp::create(e, old, e.rowSum(p));
-    state.acc = arith::MulFOp::create(e, state.acc,
-                                      e.spreadTo(alpha, valueDim));
+    state.acc =
+        arith::MulFOp::create(e, state.acc, e.spreadTo(alpha, valueDim));
     state.max = max;
     return p;
   }
@@ -215,8 +214,8 @@ struct FinishAttention : TaskPattern<FinishAttentionOp> {
     Value staged = e.scratchView({stagedRows, pitch}, type);
     Value stagedLse = e.scratchView(
         {stagedRows, 1}, e.getF32Type(),
-        llvm::alignTo(static_cast<uint64_t>(
-                          stagedRows * pitch * type.getIntOrFloatBitWidth() / 8),
+        llvm::alignTo(static_cast<uint64_t>(stagedRows * pitch *
+                                            type.getIntOrFloatBitWidth() / 8),
                       16));
     Value numQueries = e.dim(o, 2);
     Value negInf = e.constantFragment(e.negInf(), 1);
@@ -272,9 +271,9 @@ struct FinishAttention : TaskPattern<FinishAttentionOp> {
               [&] {
                 auto chunk = VectorType::get({kChunk}, type);
                 llvm::MaybeAlign align(16);
-                Value x = vector::LoadOp::create(
-                    e, chunk, staged, ValueRange{from, depth},
-                    /*nontemporal=*/false, align);
+                Value x = vector::LoadOp::create(e, chunk, staged,
+                                                 ValueRange{from, depth},
+                                                 /*nontemporal=*/false, align);
                 vector::StoreOp::create(e, x, o,
                                         ValueRange{zero, head, query, depth},
                                         /*nontemporal=*/false, align);
@@ -282,8 +281,7 @@ struct FinishAttention : TaskPattern<FinishAttentionOp> {
               [&] {
                 e.loop(zero, e.idx(kChunk), 1, [&](Value k) {
                   Value d = e.add(depth, k);
-                  e.store(e.load(staged, {from, d}), o,
-                          {zero, head, query, d});
+                  e.store(e.load(staged, {from, d}), o, {zero, head, query, d});
                 });
               });
         });

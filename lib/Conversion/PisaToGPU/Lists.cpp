@@ -35,9 +35,9 @@ struct NextBlock : TaskPattern<NextBlockOp> {
           SmallVector<Value> at = {zero, zero, e.div(i, n / width),
                                    e.mul(e.rem(i, n / width), e.idx(width))};
           auto type = VectorType::get({width}, e.getI32Type());
-          Value entries = vector::LoadOp::create(
-              e, type, lists, at, /*nontemporal=*/false,
-              llvm::MaybeAlign(4 * width));
+          Value entries =
+              vector::LoadOp::create(e, type, lists, at, /*nontemporal=*/false,
+                                     llvm::MaybeAlign(4 * width));
           Value least = carried[0];
           for (int64_t k = 0; k < width; ++k) {
             Value entry = vector::ExtractOp::create(e, entries, k);
@@ -89,28 +89,25 @@ struct ExpandNodes : TaskPattern<ExpandNodesOp> {
             Value i = e.add(base, lane);
             Value inside = e.cmp(arith::CmpIPredicate::slt, i, e.idx(width));
             Value safe = arith::SelectOp::create(e, inside, i, zero);
-            Value node = e.toIndex(
-                e.load(nodes, {zero, zero, j, e.div(safe, fanout)}));
+            Value node =
+                e.toIndex(e.load(nodes, {zero, zero, j, e.div(safe, fanout)}));
             Value child =
                 e.add(e.mul(node, e.idx(fanout)), e.rem(safe, fanout));
-            Value visible =
-                e.both(e.cmp(arith::CmpIPredicate::sge, node, zero),
-                       e.cmp(arith::CmpIPredicate::slt,
-                             e.mul(child, keysPerChild), end));
+            Value visible = e.both(e.cmp(arith::CmpIPredicate::sge, node, zero),
+                                   e.cmp(arith::CmpIPredicate::slt,
+                                         e.mul(child, keysPerChild), end));
             visible = e.both(visible, inside);
             Value votes = e.ballot(visible);
-            Value slot =
-                e.add(carried[0], e.countOnes(e.both(votes, below)));
+            Value slot = e.add(carried[0], e.countOnes(e.both(votes, below)));
             e.when(visible, [&] {
               e.store(e.toI32(child), children,
                       {zero, zero, j, e.toIndex(slot)});
             });
             return {e.add(carried[0], e.countOnes(votes))};
           })[0];
-      e.loop(e.add(e.toIndex(count), lane), e.idx(width), kWarpSize,
-             [&](Value i) {
-               e.store(e.i32(-1), children, {zero, zero, j, i});
-             });
+      e.loop(
+          e.add(e.toIndex(count), lane), e.idx(width), kWarpSize,
+          [&](Value i) { e.store(e.i32(-1), children, {zero, zero, j, i}); });
     });
     rewriter.eraseOp(op);
     return success();
@@ -162,44 +159,67 @@ struct SelectTopk : TaskPattern<SelectTopkOp> {
 
     e.forEachWarp(e.dim(nodes, 2), [&](Value j) {
       Value lane = e.lane(), below = e.lanesBelow();
-      // Keys of the list, 32 at a time.
-      e.loop(zero, e.idx(width), kWarpSize, [&](Value base) {
-        Value i = e.add(base, lane);
-        Value inside = e.cmp(arith::CmpIPredicate::slt, i, e.idx(n));
-        Value safe = arith::SelectOp::create(e, inside, i, zero);
-        Value node = e.load(nodes, {zero, zero, j, safe});
-        Value key =
-            orderedKey(e, e.load(op.getScores(), {zero, zero, j, safe}));
-        key = arith::SelectOp::create(
-            e, isForced(e, positions, e.toIndex(node), span, j),
-            e.i32(kForced), key);
-        Value real =
-            e.both(inside, e.cmp(arith::CmpIPredicate::sge, node, e.i32(0)));
-        key = arith::SelectOp::create(e, real, key, e.i32(kPadding));
-        e.store(key, keys, {warp, i});
-      });
-      e.syncWarp();
-      Value count = e.loop(
-          zero, e.idx(width), kWarpSize, e.i32(0),
-          [&](Value base, ValueRange carried) -> SmallVector<Value> {
-            Value i = e.add(base, lane);
-            Value key = e.load(keys, {warp, i});
-            Value rank = countBefore(e, keys, warp, width, key, i);
-            Value keep =
-                e.both(e.cmp(arith::CmpIPredicate::slt, rank, e.i32(limit)),
-                       e.cmp(arith::CmpIPredicate::ne, key, e.i32(kPadding)));
-            Value votes = e.ballot(keep);
-            Value slot = e.toIndex(
-                e.add(carried[0], e.countOnes(e.both(votes, below))));
-            e.when(keep, [&] {
-              e.store(e.load(nodes, {zero, zero, j, i}), kept,
-                      {zero, zero, j, slot});
-              if (Value scores = op.getKeptScores())
-                e.store(e.load(op.getScores(), {zero, zero, j, i}), scores,
-                        {zero, zero, j, slot});
+      // Keeps entry i where `keep` says so, in order.
+      auto append = [&](Value i, Value keep, Value slots) -> Value {
+        Value votes = e.ballot(keep);
+        Value slot = e.toIndex(e.add(slots, e.countOnes(e.both(votes, below))));
+        e.when(keep, [&] {
+          e.store(e.load(nodes, {zero, zero, j, i}), kept,
+                  {zero, zero, j, slot});
+          if (Value scores = op.getKeptScores())
+            e.store(e.load(op.getScores(), {zero, zero, j, i}), scores,
+                    {zero, zero, j, slot});
+        });
+        return e.add(slots, e.countOnes(votes));
+      };
+      Value fits = arith::ConstantOp::create(e, e.getBoolAttr(true));
+      if (limit < n)
+        fits = e.cmp(arith::CmpIPredicate::slt,
+                     e.load(nodes, {zero, zero, j, e.idx(limit)}), e.i32(0));
+      auto keepAll = [&] {
+        return e.loop(
+            zero, e.idx(width), kWarpSize, e.i32(0),
+            [&](Value base, ValueRange carried) -> SmallVector<Value> {
+              Value i = e.add(base, lane);
+              Value inside = e.cmp(arith::CmpIPredicate::slt, i, e.idx(n));
+              Value safe = arith::SelectOp::create(e, inside, i, zero);
+              Value node = e.load(nodes, {zero, zero, j, safe});
+              Value real = e.both(
+                  inside, e.cmp(arith::CmpIPredicate::sge, node, e.i32(0)));
+              return {append(safe, real, carried[0])};
             });
-            return {e.add(carried[0], e.countOnes(votes))};
-          })[0];
+      };
+      auto keepBest = [&] {
+        // Keys of the list, 32 at a time.
+        e.loop(zero, e.idx(width), kWarpSize, [&](Value base) {
+          Value i = e.add(base, lane);
+          Value inside = e.cmp(arith::CmpIPredicate::slt, i, e.idx(n));
+          Value safe = arith::SelectOp::create(e, inside, i, zero);
+          Value node = e.load(nodes, {zero, zero, j, safe});
+          Value key =
+              orderedKey(e, e.load(op.getScores(), {zero, zero, j, safe}));
+          key = arith::SelectOp::create(
+              e, isForced(e, positions, e.toIndex(node), span, j),
+              e.i32(kForced), key);
+          Value real =
+              e.both(inside, e.cmp(arith::CmpIPredicate::sge, node, e.i32(0)));
+          key = arith::SelectOp::create(e, real, key, e.i32(kPadding));
+          e.store(key, keys, {warp, i});
+        });
+        e.syncWarp();
+        return e.loop(
+            zero, e.idx(width), kWarpSize, e.i32(0),
+            [&](Value base, ValueRange carried) -> SmallVector<Value> {
+              Value i = e.add(base, lane);
+              Value key = e.load(keys, {warp, i});
+              Value rank = countBefore(e, keys, warp, width, key, i);
+              Value keep =
+                  e.both(e.cmp(arith::CmpIPredicate::slt, rank, e.i32(limit)),
+                         e.cmp(arith::CmpIPredicate::ne, key, e.i32(kPadding)));
+              return {append(i, keep, carried[0])};
+            });
+      };
+      Value count = e.choose(fits, e.getI32Type(), keepAll, keepBest)[0];
       e.loop(e.add(e.toIndex(count), lane), e.idx(limit), kWarpSize,
              [&](Value slot) {
                e.store(e.i32(-1), kept, {zero, zero, j, slot});
@@ -233,13 +253,11 @@ struct SelectTopk : TaskPattern<SelectTopkOp> {
           Value rank = carried[0];
           for (int64_t k = 0; k < 4; ++k) {
             Value other = vector::ExtractOp::create(e, others, k);
-            Value earlier =
-                e.cmp(arith::CmpIPredicate::slt,
-                      e.add(e.toI32(base), e.i32(k)), index);
+            Value earlier = e.cmp(arith::CmpIPredicate::slt,
+                                  e.add(e.toI32(base), e.i32(k)), index);
             Value mine = arith::SelectOp::create(e, earlier, tie, key);
             Value wins = e.cmp(arith::CmpIPredicate::sgt, other, mine);
-            rank = e.add(rank,
-                         arith::ExtUIOp::create(e, e.getI32Type(), wins));
+            rank = e.add(rank, arith::ExtUIOp::create(e, e.getI32Type(), wins));
           }
           return {rank};
         })[0];
@@ -287,8 +305,7 @@ struct FillBuffer : TaskPattern<linalg::FillOp> {
       for (int64_t d = sizes.size() - 1; d >= 0; --d) {
         indices[d] =
             d == 0 ? rest : Value(arith::RemUIOp::create(e, rest, sizes[d]));
-        rest = d == 0 ? rest
-                      : Value(arith::DivUIOp::create(e, rest, sizes[d]));
+        rest = d == 0 ? rest : Value(arith::DivUIOp::create(e, rest, sizes[d]));
       }
       body(indices);
     });

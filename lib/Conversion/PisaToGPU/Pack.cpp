@@ -42,10 +42,10 @@ Value loadAsF32(WarpEmitter &e, Value source, ValueRange indices) {
 
 /// Columns of a task as they are stored: one row of storage a column.
 struct ColumnStorage {
-  Value rows;       ///< memref<Cols x pitch>
-  int64_t depth;    ///< D, rounded up
-  int64_t parts;    ///< times stored
-  int64_t headDim;  ///< D of the source
+  Value rows;      ///< memref<Cols x pitch>
+  int64_t depth;   ///< D, rounded up
+  int64_t parts;   ///< times stored
+  int64_t headDim; ///< D of the source
 
   static ColumnStorage get(WarpEmitter &e, Value columns, int64_t headDim) {
     int64_t depth = llvm::alignTo(static_cast<uint64_t>(headDim), kRows);
@@ -111,14 +111,13 @@ struct PackQueries : TaskPattern<PackQueriesOp> {
       Value row = e.div(i, chunks);
       Value depth = e.mul(e.rem(i, chunks), e.idx(kChunk));
       Value j = e.div(row, rowsPerBlock), r = e.rem(row, rowsPerBlock);
-      Value query =
-          e.add(e.mul(j, e.idx(op.getQueryBlock())), e.div(r, heads));
+      Value query = e.add(e.mul(j, e.idx(op.getQueryBlock())), e.div(r, heads));
       Value present =
           e.both(e.cmp(arith::CmpIPredicate::slt, r,
                        e.idx(op.getQueryBlock() * heads)),
                  e.cmp(arith::CmpIPredicate::slt, query, numQueries));
-      present = e.both(present, e.cmp(arith::CmpIPredicate::slt, depth,
-                                      e.idx(headDim)));
+      present = e.both(present,
+                       e.cmp(arith::CmpIPredicate::slt, depth, e.idx(headDim)));
       e.copyChunk(aligned, present, q,
                   {e.idx(0), e.rem(r, heads), query, depth}, rows,
                   {row, depth});
@@ -153,8 +152,7 @@ struct PackColumns : TaskPattern<PackColumnsOp> {
       count = e.max(e.min(count, keysPerRow), e.idx(0));
       if (group * nodes != numColumns)
         count = arith::SelectOp::create(
-            e,
-            e.cmp(arith::CmpIPredicate::slt, column, e.idx(group * nodes)),
+            e, e.cmp(arith::CmpIPredicate::slt, column, e.idx(group * nodes)),
             count, e.idx(0));
       return {row, count};
     };
@@ -181,8 +179,8 @@ struct PackColumns : TaskPattern<PackColumnsOp> {
       anyRows();
     } else {
       Value lastRow = e.add(firstRow, e.idx(group * nodes));
-      Value complete = e.cmp(arith::CmpIPredicate::sle,
-                             e.mul(lastRow, keysPerRow), kLen);
+      Value complete =
+          e.cmp(arith::CmpIPredicate::sle, e.mul(lastRow, keysPerRow), kLen);
       e.when(
           e.both(complete, e.isAligned(source)),
           [&] {
@@ -195,10 +193,9 @@ struct PackColumns : TaskPattern<PackColumnsOp> {
     e.forEachThread(e.idx(numColumns), [&](Value column) {
       Value count = rowAndCount(column).second;
       Value some = e.cmp(arith::CmpIPredicate::sgt, count, e.idx(0));
-      Value keys =
-          arith::SIToFPOp::create(e, e.getF32Type(), e.toI32(count));
-      Value bias = arith::SelectOp::create(e, some, e.log2(keys),
-                                           e.f32(e.negInf()));
+      Value keys = arith::SIToFPOp::create(e, e.getF32Type(), e.toI32(count));
+      Value bias =
+          arith::SelectOp::create(e, some, e.log2(keys), e.f32(e.negInf()));
       e.store(bias, op.getBias(), column);
     });
     rewriter.eraseOp(op);
@@ -226,23 +223,21 @@ struct PackAtoms : TaskPattern<PackAtomsOp> {
     e.forEachWarp(e.idx(numColumns), [&](Value column) {
       Value atom = e.div(column, nodes), n = e.rem(column, nodes);
       Value leaf = e.add(e.mul(op.getBlock(), e.idx(nodes)), n);
-      Value real = e.both(
-          e.cmp(arith::CmpIPredicate::slt, column,
-                e.idx((numAtoms + 1) * nodes)),
-          e.cmp(arith::CmpIPredicate::slt, leaf, numLeaves));
+      Value real = e.both(e.cmp(arith::CmpIPredicate::slt, column,
+                                e.idx((numAtoms + 1) * nodes)),
+                          e.cmp(arith::CmpIPredicate::slt, leaf, numLeaves));
       Value safeLeaf = e.max(e.min(leaf, e.sub(numLeaves, one)), zero);
       Value outlier =
           e.toIndex(e.load(op.getOutlier(), {zero, zero, safeLeaf}));
-      Value begin = e.add(e.mul(leaf, e.idx(blockSize)),
-                          e.mul(atom, e.idx(subBlock)));
+      Value begin =
+          e.add(e.mul(leaf, e.idx(blockSize)), e.mul(atom, e.idx(subBlock)));
       Value count = e.max(e.min(e.sub(kLen, begin), e.idx(subBlock)), zero);
       Value holds = e.both(e.cmp(arith::CmpIPredicate::sge, outlier, begin),
                            e.cmp(arith::CmpIPredicate::slt, outlier,
                                  e.add(begin, e.idx(subBlock))));
       count = e.sub(count, arith::SelectOp::create(e, holds, one, zero));
       // An outlier that `pool_leaves` did not write may be anything.
-      Value isOutlier =
-          e.cmp(arith::CmpIPredicate::eq, atom, e.idx(numAtoms));
+      Value isOutlier = e.cmp(arith::CmpIPredicate::eq, atom, e.idx(numAtoms));
       Value hasOutlier =
           e.both(e.cmp(arith::CmpIPredicate::sge, outlier, zero),
                  e.cmp(arith::CmpIPredicate::slt, outlier, kLen));
@@ -257,16 +252,16 @@ struct PackAtoms : TaskPattern<PackAtomsOp> {
       e.forEachLane(e.idx(storage.depth), [&](Value depth) {
         Value present = some;
         if (storage.depth != headDim)
-          present = e.both(some, e.cmp(arith::CmpIPredicate::slt, depth,
-                                       e.idx(headDim)));
+          present = e.both(
+              some, e.cmp(arith::CmpIPredicate::slt, depth, e.idx(headDim)));
         Value x = e.choose(
             present, e.getF32Type(),
             [&] {
               return e.choose(
                   isOutlier, e.getF32Type(),
                   [&] {
-                    return SmallVector<Value>{loadAsF32(
-                        e, op.getK(), {zero, zero, safeKey, depth})};
+                    return SmallVector<Value>{
+                        loadAsF32(e, op.getK(), {zero, zero, safeKey, depth})};
                   },
                   [&] {
                     return SmallVector<Value>{
@@ -280,10 +275,9 @@ struct PackAtoms : TaskPattern<PackAtomsOp> {
       });
       Value first = e.cmp(arith::CmpIPredicate::eq, e.lane(), zero);
       e.when(first, [&] {
-        Value keys =
-            arith::SIToFPOp::create(e, e.getF32Type(), e.toI32(count));
-        Value bias = arith::SelectOp::create(e, some, e.log2(keys),
-                                             e.f32(e.negInf()));
+        Value keys = arith::SIToFPOp::create(e, e.getF32Type(), e.toI32(count));
+        Value bias =
+            arith::SelectOp::create(e, some, e.log2(keys), e.f32(e.negInf()));
         e.store(bias, op.getBias(), column);
       });
     });
@@ -314,8 +308,8 @@ struct PackValues : TaskPattern<PackValuesOp> {
         Value present =
             e.both(e.cmp(arith::CmpIPredicate::slt, row, kLen),
                    e.cmp(arith::CmpIPredicate::slt, depth, e.idx(headDim)));
-        e.copyChunk(aligned, present, v, {e.idx(0), e.idx(0), row, depth},
-                    rows, {r, depth});
+        e.copyChunk(aligned, present, v, {e.idx(0), e.idx(0), row, depth}, rows,
+                    {r, depth});
       });
     };
     if (chunks * kChunk != headDim || e.numThreads() % chunks != 0) {

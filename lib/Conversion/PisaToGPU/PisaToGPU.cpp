@@ -1,4 +1,5 @@
-//===- PisaToGPU.cpp - Tile ops of GPU tasks into the code of their warps -*- C++ -*-===//
+//===- PisaToGPU.cpp - Tile ops of GPU tasks into the code of their warps -*-
+//C++ -*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -59,14 +60,13 @@ struct ConvertPisaToGPU
       MemRefType type = buffer.getType();
       int64_t tiles = type.getDimSize(0) * type.getDimSize(1) / kRows;
       int64_t columns = type.getRank() == 3 ? type.getDimSize(2) : 1;
-      auto fragment =
-          VectorType::get({kRows, columns}, type.getElementType());
+      auto fragment = VectorType::get({kRows, columns}, type.getElementType());
       OpBuilder b(buffer);
       task.fragments[buffer] = memref::AllocaOp::create(
           b, buffer.getLoc(),
-          MemRefType::get({static_cast<int64_t>(llvm::divideCeil(
-                              tiles, task.numWarps))},
-                          fragment));
+          MemRefType::get(
+              {static_cast<int64_t>(llvm::divideCeil(tiles, task.numWarps))},
+              fragment));
     }
   }
 

@@ -1,4 +1,5 @@
-//===- Pool.cpp - Pyramid phases of one task into loops over threads -*- C++ -*-===//
+//===- Pool.cpp - Pyramid phases of one task into loops over threads -*- C++
+//-*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -53,18 +54,17 @@ Value sumInOrder(WarpEmitter &e, Value begin, Value end, int64_t most,
   return e.choose(
       whole, e.getF32Type(),
       [&] {
-        return e.loop(
-            e.idx(0), e.idx(most), kAhead, e.f32(0),
-            [&](Value base, ValueRange sum) -> SmallVector<Value> {
-              SmallVector<Value> terms;
-              Value first = e.add(begin, base);
-              for (int64_t k = 0; k < kAhead; ++k)
-                terms.push_back(term(e.add(first, e.idx(k))));
-              Value total = sum[0];
-              for (Value x : terms)
-                total = arith::AddFOp::create(e, total, x);
-              return {total};
-            });
+        return e.loop(e.idx(0), e.idx(most), kAhead, e.f32(0),
+                      [&](Value base, ValueRange sum) -> SmallVector<Value> {
+                        SmallVector<Value> terms;
+                        Value first = e.add(begin, base);
+                        for (int64_t k = 0; k < kAhead; ++k)
+                          terms.push_back(term(e.add(first, e.idx(k))));
+                        Value total = sum[0];
+                        for (Value x : terms)
+                          total = arith::AddFOp::create(e, total, x);
+                        return {total};
+                      });
       },
       slowly)[0];
 }
@@ -115,8 +115,7 @@ struct PoolLeaves : TaskPattern<PoolLeavesOp> {
     for (int64_t p = 0; p < perLane; ++p) {
       Value d = e.add(e.lane(), e.idx(p * kWarpSize));
       inside.push_back(e.cmp(arith::CmpIPredicate::slt, d, e.idx(headDim)));
-      columns.push_back(
-          arith::SelectOp::create(e, inside.back(), d, zero));
+      columns.push_back(arith::SelectOp::create(e, inside.back(), d, zero));
     }
     auto sum = [&](Value from, Value to, int64_t most, Value d, Value except) {
       return sumInOrder(e, from, to, most, [&](Value row) -> Value {
@@ -131,8 +130,8 @@ struct PoolLeaves : TaskPattern<PoolLeavesOp> {
     Value count = toFloat(e, e.sub(end, begin));
     SmallVector<Value> mean;
     for (Value d : columns)
-      mean.push_back(arith::DivFOp::create(
-          e, sum(begin, end, blockSize, d, {}), count));
+      mean.push_back(
+          arith::DivFOp::create(e, sum(begin, end, blockSize, d, {}), count));
 
     // The key farthest from the unrounded mean, the lowest index among equals.
     Value outlier = e.loop(
@@ -143,14 +142,12 @@ struct PoolLeaves : TaskPattern<PoolLeavesOp> {
             Value x = loadAsF32(e, k, {zero, zero, row, columns[p]});
             Value diff = arith::SubFOp::create(e, x, mean[p]);
             Value square = arith::MulFOp::create(e, diff, diff);
-            square =
-                arith::SelectOp::create(e, inside[p], square, e.f32(0));
+            square = arith::SelectOp::create(e, inside[p], square, e.f32(0));
             distance = arith::AddFOp::create(e, distance, square);
           }
           for (int32_t step = kWarpSize / 2; step > 0; step /= 2) {
-            Value other = gpu::ShuffleOp::create(
-                              e, distance, step, kWarpSize,
-                              gpu::ShuffleMode::XOR)
+            Value other = gpu::ShuffleOp::create(e, distance, step, kWarpSize,
+                                                 gpu::ShuffleMode::XOR)
                               .getShuffleResult();
             distance = arith::AddFOp::create(e, distance, other);
           }
@@ -214,40 +211,40 @@ struct PoolNodes : TaskPattern<PoolNodesOp> {
     // below) as the loop climbs.
     SmallVector<Value> first = {zero, leaves, e.idx(params.getBlockSize()),
                                 zero};
-    e.loop(
-        zero, levels, 1, first,
-        [&](Value above, ValueRange state) -> SmallVector<Value> {
-          Value offset = state[0], n = state[1], keysPerNode = state[2];
-          Value below = state[3];
-          Value isLeaf = e.cmp(arith::CmpIPredicate::eq, above, zero);
-          e.forEachThread(e.mul(n, e.idx(headDim)), [&](Value i) {
-            Value node = e.div(i, headDim), d = e.rem(i, headDim);
-            Value row = e.add(offset, node);
-            Value sum = e.choose(
-                isLeaf, e.getF32Type(),
-                [&] {
-                  return SmallVector<Value>{
-                      e.load(op.getLeafSums(), {zero, zero, node, d})};
-                },
-                [&] {
-                  Value begin = e.mul(node, g);
-                  Value end = e.min(e.add(begin, g), e.sub(offset, below));
-                  return SmallVector<Value>{
-                      addChildren(e, sums, below, begin, end, d)};
-                })[0];
-            e.store(sum, sums, {zero, zero, row, d});
-            // The sum of a node without keys is zero, and so is zero over one.
-            Value left = e.sub(kLen, e.mul(node, keysPerNode));
-            Value count = e.max(e.min(left, keysPerNode), one);
-            Value mean = arith::DivFOp::create(e, sum, toFloat(e, count));
-            storeRounded(e, mean, pyramid, {zero, zero, row, d});
-          });
-          e.barrier();
-          if (op.getOpenSums())
-            writeOpenSum(e, op, above, isLeaf, state, kLen, g);
-          return {e.add(offset, n), arith::CeilDivSIOp::create(e, n, g),
-                  e.mul(keysPerNode, g), offset};
-        });
+    e.loop(zero, levels, 1, first,
+           [&](Value above, ValueRange state) -> SmallVector<Value> {
+             Value offset = state[0], n = state[1], keysPerNode = state[2];
+             Value below = state[3];
+             Value isLeaf = e.cmp(arith::CmpIPredicate::eq, above, zero);
+             e.forEachThread(e.mul(n, e.idx(headDim)), [&](Value i) {
+               Value node = e.div(i, headDim), d = e.rem(i, headDim);
+               Value row = e.add(offset, node);
+               Value sum = e.choose(
+                   isLeaf, e.getF32Type(),
+                   [&] {
+                     return SmallVector<Value>{
+                         e.load(op.getLeafSums(), {zero, zero, node, d})};
+                   },
+                   [&] {
+                     Value begin = e.mul(node, g);
+                     Value end = e.min(e.add(begin, g), e.sub(offset, below));
+                     return SmallVector<Value>{
+                         addChildren(e, sums, below, begin, end, d)};
+                   })[0];
+               e.store(sum, sums, {zero, zero, row, d});
+               // The sum of a node without keys is zero, and so is zero over
+               // one.
+               Value left = e.sub(kLen, e.mul(node, keysPerNode));
+               Value count = e.max(e.min(left, keysPerNode), one);
+               Value mean = arith::DivFOp::create(e, sum, toFloat(e, count));
+               storeRounded(e, mean, pyramid, {zero, zero, row, d});
+             });
+             e.barrier();
+             if (op.getOpenSums())
+               writeOpenSum(e, op, above, isLeaf, state, kLen, g);
+             return {e.add(offset, n), arith::CeilDivSIOp::create(e, n, g),
+                     e.mul(keysPerNode, g), offset};
+           });
     rewriter.eraseOp(op);
     return success();
   }
@@ -257,8 +254,8 @@ struct PoolNodes : TaskPattern<PoolNodesOp> {
                            Value end, Value d) {
     return e.loop(begin, end, 1, e.f32(0),
                   [&](Value c, ValueRange sum) -> SmallVector<Value> {
-                    Value child = e.load(
-                        sums, {e.idx(0), e.idx(0), e.add(base, c), d});
+                    Value child =
+                        e.load(sums, {e.idx(0), e.idx(0), e.add(base, c), d});
                     return {arith::AddFOp::create(e, sum[0], child)};
                   })[0];
   }
@@ -284,8 +281,8 @@ struct PoolNodes : TaskPattern<PoolNodesOp> {
             // Complete children of the open node: [node g, kLen / keys of a
             // child).
             Value keysPerChild = arith::DivUIOp::create(e, keysPerNode, g);
-            Value complete = arith::DivUIOp::create(
-                e, kLen, e.max(keysPerChild, e.idx(1)));
+            Value complete =
+                arith::DivUIOp::create(e, kLen, e.max(keysPerChild, e.idx(1)));
             Value begin = e.mul(node, g);
             Value end = arith::SelectOp::create(e, open, complete, begin);
             return SmallVector<Value>{

@@ -79,11 +79,10 @@ struct ScoreBlock : TaskPattern<ScoreBlockOp> {
   static Lse extend(WarpEmitter &e, const Lse &lse, Value term,
                     int64_t columns) {
     Value max = arith::MaximumFOp::create(e, lse.max, term);
-    Value none = arith::CmpFOp::create(
-        e, arith::CmpFPredicate::OEQ, max,
-        e.constantFragment(e.negInf(), columns));
-    Value reference = arith::SelectOp::create(
-        e, none, e.constantFragment(0, columns), max);
+    Value none = arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ, max,
+                                       e.constantFragment(e.negInf(), columns));
+    Value reference =
+        arith::SelectOp::create(e, none, e.constantFragment(0, columns), max);
     Value old = arith::MulFOp::create(
         e, lse.sum, e.exp2(arith::SubFOp::create(e, lse.max, reference)));
     Value added = e.exp2(arith::SubFOp::create(e, term, reference));
@@ -100,21 +99,20 @@ struct ScoreBlock : TaskPattern<ScoreBlockOp> {
       Value max = e.rowMax(s);
       if (lse.max)
         max = arith::MaximumFOp::create(e, lse.max, max);
-      Value shifted =
-          arith::SubFOp::create(e, s, e.spreadTo(max, piece.width));
+      Value shifted = arith::SubFOp::create(e, s, e.spreadTo(max, piece.width));
       Value sum = e.rowSum(e.exp2(shifted));
       if (lse.max) {
         // -inf - -inf is NaN, and so is the result of an empty block: replaced
         // by its maximum in the end.
         Value factor = e.exp2(arith::SubFOp::create(e, lse.max, max));
-        Value none = arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ,
-                                           lse.max,
-                                           e.constantFragment(e.negInf(), 1));
-        factor = arith::SelectOp::create(e, none, e.constantFragment(0, 1),
-                                         factor);
-        Value old = arith::SelectOp::create(
-            e, none, e.constantFragment(0, 1),
-            arith::MulFOp::create(e, lse.sum, factor));
+        Value none =
+            arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ, lse.max,
+                                  e.constantFragment(e.negInf(), 1));
+        factor =
+            arith::SelectOp::create(e, none, e.constantFragment(0, 1), factor);
+        Value old =
+            arith::SelectOp::create(e, none, e.constantFragment(0, 1),
+                                    arith::MulFOp::create(e, lse.sum, factor));
         sum = arith::AddFOp::create(e, old, sum);
       }
       lse = {max, sum};
@@ -132,16 +130,15 @@ struct ScoreBlock : TaskPattern<ScoreBlockOp> {
       rewriter.eraseOp(op);
       return success();
     }
-    RowLayout layout = RowLayout::get(e, op.getQueries(), op.getQueryBlock(),
-                                      op.getHeads());
+    RowLayout layout =
+        RowLayout::get(e, op.getQueries(), op.getQueryBlock(), op.getHeads());
     int64_t nodes = op.getNodes();
     int64_t numColumns = e.staticDim(op.getColumns(), 1);
     Value rows = e.rowsOf(op.getQueries());
     Value columns = e.storageOf(op.getColumns());
     SmallVector<ReassociationIndices> groups = {{0, 1}};
     Value bias = memref::ExpandShapeOp::create(
-        e, ArrayRef<int64_t>{1, numColumns}, e.storageOf(op.getBias()),
-        groups);
+        e, ArrayRef<int64_t>{1, numColumns}, e.storageOf(op.getBias()), groups);
     Value terms = e.scratchView({layout.numRows, nodes}, e.getF32Type());
     Value scale = arith::MulFOp::create(e, op.getScale(),
                                         e.f32(static_cast<float>(M_LOG2E)));
@@ -150,8 +147,10 @@ struct ScoreBlock : TaskPattern<ScoreBlockOp> {
 
     e.forEachRowTile(layout.numRows, [&](Value, Value tile) {
       Value first = layout.firstBlock(e, tile);
+      // Lists of at most `limit` entries are scored too: it is cheaper than to
+      // look each time how long they are.
       Value mask = emitListedMask(e, lists, first, layout.blocksPerTile(),
-                                  nodes, op.getBlock(), limit);
+                                  nodes, op.getBlock());
       e.when(e.cmp(arith::CmpIPredicate::ne, mask, e.i32(0)), [&] {
         Value row0 = e.mul(tile, e.idx(kRows));
         Value a = e.loadFragment(rows, {row0, e.idx(0)}, kRows, depth);
@@ -165,8 +164,7 @@ struct ScoreBlock : TaskPattern<ScoreBlockOp> {
           return;
         e.syncWarp();
         e.forEachLane(e.idx(layout.blocksPerTile() * n), [&](Value i) {
-          sumRows(e, op, layout, terms, e.add(first, e.div(i, n)),
-                  e.rem(i, n));
+          sumRows(e, op, layout, terms, e.add(first, e.div(i, n)), e.rem(i, n));
         });
         // The next tile's terms overwrite these only after a barrier.
       });
@@ -186,41 +184,35 @@ struct ScoreBlock : TaskPattern<ScoreBlockOp> {
   static void sumRows(WarpEmitter &e, ScoreBlockOp op, const RowLayout &layout,
                       Value terms, Value j, Value i) {
     Value lists = op.getLists(), zero = e.idx(0);
-    int64_t n = e.staticDim(lists, 3), nodes = op.getNodes();
+    int64_t nodes = op.getNodes();
     Value exists = e.cmp(arith::CmpIPredicate::slt, j, e.dim(lists, 2));
     e.when(exists, [&] {
       Value entry = e.load(lists, {zero, zero, j, i});
       Value key = entry;
       if (nodes > 1)
         key = arith::DivUIOp::create(e, entry, e.i32(nodes));
-      Value mine =
-          e.cmp(arith::CmpIPredicate::eq, key, e.toI32(op.getBlock()));
-      if (op.getLimit() < static_cast<uint64_t>(n)) {
-        Value last =
-            e.load(lists, {zero, zero, j, e.idx(op.getLimit())});
-        mine = e.both(mine, e.cmp(arith::CmpIPredicate::sge, last, e.i32(0)));
-      }
+      Value mine = e.cmp(arith::CmpIPredicate::eq, key, e.toI32(op.getBlock()));
       e.when(mine, [&] {
         int64_t most = layout.queryBlock * layout.heads;
         Value count = e.idx(most);
         if (layout.queryBlock > 1) {
           // Rows of queries past the sequence's end count for nothing.
-          Value queries =
-              e.min(e.sub(op.getNumQueries(),
-                          e.mul(j, e.idx(layout.queryBlock))),
-                    e.idx(layout.queryBlock));
+          Value queries = e.min(
+              e.sub(op.getNumQueries(), e.mul(j, e.idx(layout.queryBlock))),
+              e.idx(layout.queryBlock));
           count = e.mul(queries, e.idx(layout.heads));
         }
-        Value node = nodes == 1 ? zero
-                                : e.toIndex(arith::RemUIOp::create(
-                                      e, entry, e.i32(nodes)));
+        Value node =
+            nodes == 1
+                ? zero
+                : e.toIndex(arith::RemUIOp::create(e, entry, e.i32(nodes)));
         Value row0 = e.mul(j, e.idx(layout.rowsPerBlock));
-        Value total = e.loop(
-            zero, count, 1, e.f32(0),
-            [&](Value r, ValueRange sum) -> SmallVector<Value> {
-              Value term = e.load(terms, {e.add(row0, r), node});
-              return {arith::AddFOp::create(e, sum[0], term)};
-            })[0];
+        Value total =
+            e.loop(zero, count, 1, e.f32(0),
+                   [&](Value r, ValueRange sum) -> SmallVector<Value> {
+                     Value term = e.load(terms, {e.add(row0, r), node});
+                     return {arith::AddFOp::create(e, sum[0], term)};
+                   })[0];
         Value ln2 = e.f32(static_cast<float>(M_LN2));
         e.store(arith::MulFOp::create(e, total, ln2), op.getScores(),
                 {zero, zero, j, i});

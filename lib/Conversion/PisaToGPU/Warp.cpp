@@ -145,8 +145,7 @@ void WarpEmitter::copyChunk(Value aligned, Value present, Value source,
   // name, and nothing of it is read.
   SmallVector<Value> safe;
   for (Value index : sourceIndices)
-    safe.push_back(
-        arith::SelectOp::create(*this, present, index, idx(0)));
+    safe.push_back(arith::SelectOp::create(*this, present, index, idx(0)));
   when(
       aligned,
       [&] {
@@ -176,6 +175,14 @@ void WarpEmitter::copyChunk(Value aligned, Value present, Value source,
       });
 }
 
+void WarpEmitter::copyWholeChunk(Value source, ValueRange sourceIndices,
+                                 Value target, ValueRange targetIndices) {
+  nvgpu::DeviceAsyncCopyOp::create(
+      *this, nvgpu::DeviceAsyncTokenType::get(getContext()), target,
+      targetIndices, source, sourceIndices, getIndexAttr(kChunk),
+      /*srcElements=*/Value(), /*bypassL1=*/getUnitAttr());
+}
+
 bool WarpEmitter::copyWholeRows(Value source, Value firstRow, int64_t rows,
                                 int64_t headDim, Value target,
                                 function_ref<Value(Value)> place) {
@@ -186,12 +193,8 @@ bool WarpEmitter::copyWholeRows(Value source, Value firstRow, int64_t rows,
   Value row0 = div(thread(), chunks);
   Value depth = mul(rem(thread(), chunks), idx(kChunk));
   auto copy = [&](Value row) {
-    nvgpu::DeviceAsyncCopyOp::create(
-        *this, nvgpu::DeviceAsyncTokenType::get(getContext()), target,
-        ValueRange{place(row), depth}, source,
-        ValueRange{idx(0), idx(0), add(firstRow, row), depth},
-        getIndexAttr(kChunk), /*srcElements=*/Value(),
-        /*bypassL1=*/getUnitAttr());
+    copyWholeChunk(source, {idx(0), idx(0), add(firstRow, row), depth}, target,
+                   {place(row), depth});
   };
   for (int64_t i = 0; i < rows; i += rowsAtOnce) {
     Value row = add(row0, idx(i));
@@ -250,8 +253,8 @@ Value WarpEmitter::multiply(Value a, Value b, Value acc, bool transposed) {
        transposed ? ArrayRef<AffineExpr>{n, k} : ArrayRef<AffineExpr>{k, n},
        ArrayRef<AffineExpr>{m, n}},
       getContext());
-  auto parallel = vector::IteratorTypeAttr::get(
-      getContext(), vector::IteratorType::parallel);
+  auto parallel = vector::IteratorTypeAttr::get(getContext(),
+                                                vector::IteratorType::parallel);
   auto reduction = vector::IteratorTypeAttr::get(
       getContext(), vector::IteratorType::reduction);
   return vector::ContractionOp::create(
@@ -310,8 +313,7 @@ std::pair<Value, Value> RowLayout::blockAndRow(WarpEmitter &e,
 }
 
 Value pisa::emitListedMask(WarpEmitter &e, Value lists, Value first,
-                           int64_t count, int64_t divisor, Value block,
-                           std::optional<int64_t> limit) {
+                           int64_t count, int64_t divisor, Value block) {
   int64_t n = e.staticDim(lists, 3);
   Value zero = e.idx(0);
   Value wanted = e.toI32(block);
@@ -332,11 +334,6 @@ Value pisa::emitListedMask(WarpEmitter &e, Value lists, Value first,
           key = arith::DivUIOp::create(e, entry, e.i32(divisor));
         Value found =
             e.both(exists, e.cmp(arith::CmpIPredicate::eq, key, wanted));
-        if (limit && *limit < n) {
-          Value last = e.load(lists, {zero, zero, safe, e.idx(*limit)});
-          found = e.both(found,
-                         e.cmp(arith::CmpIPredicate::sge, last, e.i32(0)));
-        }
         Value bit = arith::ShLIOp::create(
             e, arith::ExtUIOp::create(e, e.getI32Type(), found), e.toI32(j));
         return {arith::OrIOp::create(e, carried[0], bit)};

@@ -86,10 +86,13 @@ public:
                  ValueRange sourceIndices, Value target,
                  ValueRange targetIndices);
 
+  /// Copies 8 elements that are there and aligned.
+  void copyWholeChunk(Value source, ValueRange sourceIndices, Value target,
+                      ValueRange targetIndices);
   /// Copies `rows` whole rows of `headDim` elements, all of them there and
-  /// aligned, from row `firstRow` on: row r to row `place(r)` of the target. Every
-  /// thread copies one 16-byte column of every few rows, so that addresses differ
-  /// by constants. False if the threads do not divide so.
+  /// aligned, from row `firstRow` on: row r to row `place(r)` of the target.
+  /// Every thread copies one 16-byte column of every few rows, so that
+  /// addresses differ by constants. False if the threads do not divide so.
   bool copyWholeRows(Value source, Value firstRow, int64_t rows,
                      int64_t headDim, Value target,
                      function_ref<Value(Value)> place);
@@ -135,10 +138,9 @@ struct RowLayout {
   std::pair<Value, Value> blockAndRow(WarpEmitter &e, Value tile) const;
 };
 
-/// Bit j is set if the list of query block `first + j` names `block`; lists of
-/// at most `limit` entries name nothing.
+/// Bit j is set if the list of query block `first + j` names `block`.
 Value emitListedMask(WarpEmitter &e, Value lists, Value first, int64_t count,
-                     int64_t divisor, Value block, std::optional<int64_t> limit);
+                     int64_t divisor, Value block);
 
 void populateGPUPackPatterns(RewritePatternSet &patterns,
                              const TaskContext &task);

@@ -163,9 +163,9 @@ public:
       Value packed, Value lists, Value q, Value scale, int64_t parts,
       ColumnGroups groups, Value limitBlock, int64_t limit, Value init,
       function_ref<Operation *(Value block, Value columns, Value bias)> pack) {
-    Value columns = empty({attr(parts * paddedDim(dimOf(q, 3))),
-                           attr(groups.columns())},
-                          operandType());
+    Value columns =
+        empty({attr(parts * paddedDim(dimOf(q, 3))), attr(groups.columns())},
+              operandType());
     Value bias = empty({attr(groups.columns())}, b.getF32Type());
     Value numQueries = tensor::DimOp::create(b, loc, q, 2);
     return forEachBlock(
@@ -274,6 +274,21 @@ FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
         Value numNodes =
             t.ceilDiv(leaves, layout.buildSpan(b, loc, childLevel));
         Value limitBlock = t.ceilDiv(numNodes, t.index(nodes));
+        // Where the task's last query sees at most W nodes, nothing is dropped
+        // and no score is needed.
+        Value visible = numNodes;
+        if (params.getCausal()) {
+          Value last = t.add(t.add(t.scalar(getQStart()), getQueryOffset()),
+                             tensor::DimOp::create(b, loc, getQ(), 2));
+          Value keys = arith::MaxSIOp::create(b, loc, last, t.index(0));
+          Value keysPerNode = t.mul(keysPerRow, t.index(fanout));
+          visible = arith::MinSIOp::create(b, loc, visible,
+                                           t.ceilDiv(keys, keysPerNode));
+        }
+        Value dropsNone = arith::CmpIOp::create(
+            b, loc, arith::CmpIPredicate::sle, visible, t.index(beam));
+        limitBlock =
+            arith::SelectOp::create(b, loc, dropsNone, t.index(0), limitBlock);
         Value scores = t.scoreBlocks(
             packed, candidates, getQ(), getScale(), t.numParts(getPyramid()),
             groups, limitBlock, beam, scoresInit,
@@ -302,8 +317,9 @@ FailureOr<SmallVector<Value>> ScoreBlocksOp::decomposeOperation(OpBuilder &b) {
                                tensor::getMixedSize(b, loc, getLeaves(), 2));
   ColumnGroups groups = t.keyColumns();
   return SmallVector<Value>{t.scoreBlocks(
-      packed, t.stageLists(getLeaves()), getQ(), getScale(), /*parts=*/1, groups,
-      t.leavesOf(getKLen()), getLimit(), getScores(), [&](Value block, Value columns, Value bias) -> Operation * {
+      packed, t.stageLists(getLeaves()), getQ(), getScale(), /*parts=*/1,
+      groups, t.leavesOf(getKLen()), getLimit(), getScores(),
+      [&](Value block, Value columns, Value bias) -> Operation * {
         return t.packKeys(getK(), getKLen(), block, columns, bias);
       })};
 }
@@ -321,8 +337,8 @@ PrescoreBlocksOp::decomposeOperation(OpBuilder &b) {
   Value limitBlock = t.ceilDiv(t.leavesOf(getKLen()), t.index(groups.nodes));
   return SmallVector<Value>{t.scoreBlocks(
       packed, t.stageLists(getLeaves()), getQ(), getScale(),
-      t.numParts(getAtoms()), groups,
-      limitBlock, getLimit(), getScores(), [&](Value block, Value columns, Value bias) -> Operation * {
+      t.numParts(getAtoms()), groups, limitBlock, getLimit(), getScores(),
+      [&](Value block, Value columns, Value bias) -> Operation * {
         return PackAtomsOp::create(
             b, loc, TypeRange{columns.getType(), bias.getType()},
             t.i64(getParams().getBlockSize()), t.i64(groups.nodes), getK(),
@@ -360,9 +376,9 @@ FailureOr<SmallVector<Value>> AttendTilesOp::decomposeOperation(OpBuilder &b) {
   Value sum = t.filled({queryBlocks, rows}, b.getF32FloatAttr(0));
 
   ColumnGroups groups = t.keyColumns();
-  Value columns = t.empty(
-      {t.attr(t.paddedDim(dimOf(getQ(), 3))), t.attr(groups.columns())},
-      t.operandType());
+  Value columns =
+      t.empty({t.attr(t.paddedDim(dimOf(getQ(), 3))), t.attr(groups.columns())},
+              t.operandType());
   Value bias = t.empty({t.attr(groups.columns())}, b.getF32Type());
   Value values = t.empty({t.attr(blockSize), valueDim}, t.operandType());
   Value lists = t.stageLists(getIndices());

@@ -1,5 +1,5 @@
 //===- PisaDialect.cpp - Dialect registration and shared interface bodies -*-
-//C++ -*-===//
+// C++ -*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -147,14 +147,13 @@ LogicalResult PlaceEntriesOp::verify() {
   int64_t batch = dimOf(counts, 0), heads = dimOf(counts, 1);
   int64_t leaves = dimOf(counts, 2);
   return verifyShapes(
-      *this, {{"rows",
-               getRows(),
-               {batch, heads, leaves == kAny ? kAny : leaves + 1},
-               "[B, Hkv, leaves + 1]"},
-              {"cursors", getCursors(), {batch, heads, leaves},
-               "[B, Hkv, leaves]"},
-              {"items", getItems(), {batch, heads, kAny, 2},
-               "[B, Hkv, items, 2]"}});
+      *this,
+      {{"rows",
+        getRows(),
+        {batch, heads, leaves == kAny ? kAny : leaves + 1},
+        "[B, Hkv, leaves + 1]"},
+       {"cursors", getCursors(), {batch, heads, leaves}, "[B, Hkv, leaves]"},
+       {"items", getItems(), {batch, heads, kAny, 2}, "[B, Hkv, items, 2]"}});
 }
 
 LogicalResult ListEntriesOp::verify() {
@@ -178,14 +177,12 @@ LogicalResult ScoreEntriesOp::verify() {
     return failure();
   int64_t batch = dimOf(q, 0), heads = dimOf(k, 1);
   return verifyShapes(
-      *this, {{"rows", getRows(), {batch, heads, kAny}, "[B, Hkv, leaves + 1]"},
-              {"entries", getEntries(), {batch, heads, kAny},
-               "[B, Hkv, entries]"},
-              {"items", getItems(), {batch, heads, kAny, 2},
-               "[B, Hkv, items, 2]"},
-              {"k_len", getKLen(), {batch}, "[B]"},
-              {"scores", getScores(), {batch, heads, kAny, kAny},
-               "[B, Hkv, NQ, n]"}});
+      *this,
+      {{"rows", getRows(), {batch, heads, kAny}, "[B, Hkv, leaves + 1]"},
+       {"entries", getEntries(), {batch, heads, kAny}, "[B, Hkv, entries]"},
+       {"items", getItems(), {batch, heads, kAny, 2}, "[B, Hkv, items, 2]"},
+       {"k_len", getKLen(), {batch}, "[B]"},
+       {"scores", getScores(), {batch, heads, kAny, kAny}, "[B, Hkv, NQ, n]"}});
 }
 
 LogicalResult PrescoreBlocksOp::verify() {

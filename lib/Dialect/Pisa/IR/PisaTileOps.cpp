@@ -33,8 +33,9 @@ static LogicalResult verifyColumns(Operation *op, Value columns, Value bias,
     return failure();
   int64_t depth = isMatrixOperand(columns) ? kAny : headDim;
   if (isMatrixOperand(columns) && dimOf(columns, 0) < headDim)
-    return op->emitOpError() << "expected 'columns' to hold at least " << headDim
-                             << " rows, but got " << dimOf(columns, 0);
+    return op->emitOpError()
+           << "expected 'columns' to hold at least " << headDim
+           << " rows, but got " << dimOf(columns, 0);
   if (failed(verifyShapes(op, {{"columns", columns, {depth, kAny}, "[D, Cols]"},
                                {"bias", bias, {dimOf(columns, 1)}, "[Cols]"}})))
     return failure();
@@ -69,15 +70,14 @@ LogicalResult PackQueriesOp::verify() {
     return emitOpError() << "expected 'packed' to hold the " << rows
                          << " rows of a query block, but got "
                          << dimOf(getPacked(), 1);
-  return verifyShapes(*this, {{"q", getQ(), {1}, "of one sequence"},
-                              {"packed",
-                               getPacked(),
-                               {ceilDivDim(dimOf(getQ(), 2), getQueryBlock()),
-                                kAny,
-                                isMatrixOperand(getPacked())
-                                    ? dimOf(getPacked(), 2)
-                                    : dimOf(getQ(), 3)},
-                               "[nq, M, D]"}});
+  return verifyShapes(*this,
+                      {{"q", getQ(), {1}, "of one sequence"},
+                       {"packed",
+                        getPacked(),
+                        {ceilDivDim(dimOf(getQ(), 2), getQueryBlock()), kAny,
+                         isMatrixOperand(getPacked()) ? dimOf(getPacked(), 2)
+                                                      : dimOf(getQ(), 3)},
+                        "[nq, M, D]"}});
 }
 
 LogicalResult PackColumnsOp::verify() {

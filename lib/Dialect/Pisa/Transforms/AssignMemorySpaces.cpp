@@ -65,19 +65,19 @@ int64_t pisa::getScratchBytes(Operation *op, int64_t numWarps) {
     int64_t pitch = acc.getDimSize(2) + kMatrixRows / 2;
     int64_t rows = kMatrixRows * numWarps;
     // Rows of the output's type, and one float32 a row for lse.
-    return llvm::alignTo(
-               static_cast<uint64_t>(
-                   rows * pitch * o.getElementTypeBitWidth() / 8),
-               kAlignment) +
+    return llvm::alignTo(static_cast<uint64_t>(rows * pitch *
+                                               o.getElementTypeBitWidth() / 8),
+                         kAlignment) +
            rows * 4;
   }
   if (auto score = dyn_cast<ScoreEntriesOp>(op)) {
     auto q = cast<MemRefType>(score.getQ().getType());
-    int64_t pitch = llvm::alignTo(static_cast<uint64_t>(q.getDimSize(3)),
-                                  kMatrixRows) +
-                    kMatrixRows / 2;
-    // The leaf's keys, the rows that each warp gathers, and their terms.
-    int64_t rows = score.getParams().getBlockSize() + numWarps * kMatrixRows;
+    int64_t pitch =
+        llvm::alignTo(static_cast<uint64_t>(q.getDimSize(3)), kMatrixRows) +
+        kMatrixRows / 2;
+    // The leaf's keys, the rows that each warp gathers, twice, and their terms.
+    int64_t rows =
+        score.getParams().getBlockSize() + 2 * numWarps * kMatrixRows;
     return rows * pitch * q.getElementTypeBitWidth() / 8 +
            numWarps * kMatrixRows * 4;
   }
@@ -96,8 +96,7 @@ std::optional<ByteRange> pisa::getWorkgroupRange(Value buffer) {
     return std::nullopt;
   auto type = cast<MemRefType>(view.getType());
   int64_t begin = offset.getSExtValue();
-  int64_t bytes =
-      type.getNumElements() * type.getElementTypeBitWidth() / 8;
+  int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
   return ByteRange{begin, begin + bytes};
 }
 
@@ -138,8 +137,8 @@ FailureOr<int64_t> getUpperBound(Value size) {
     std::optional<int64_t> bound;
     for (AffineExpr result : min.getMap().getResults())
       if (auto constant = dyn_cast<AffineConstantExpr>(result))
-        bound = std::min(bound.value_or(constant.getValue()),
-                         constant.getValue());
+        bound =
+            std::min(bound.value_or(constant.getValue()), constant.getValue());
     if (bound)
       return *bound;
   }
@@ -218,10 +217,11 @@ struct AssignMemorySpaces
   /// A task that climbs the whole pyramid has few others beside it.
   int64_t getNumWarps(scf::ForallOp task) {
     bool climbs = task.walk([](Operation *op) {
-                  return isa<PoolNodesOp, PlaceEntriesOp>(op)
-                             ? WalkResult::interrupt()
-                             : WalkResult::advance();
-                }).wasInterrupted();
+                        return isa<PoolNodesOp, PlaceEntriesOp>(op)
+                                   ? WalkResult::interrupt()
+                                   : WalkResult::advance();
+                      })
+                      .wasInterrupted();
     return climbs ? kMostWarps : numWarps;
   }
 
@@ -350,9 +350,8 @@ struct AssignMemorySpaces
     SmallVector<Wanted *> order;
     for (Wanted &w : wanted)
       order.push_back(&w);
-    llvm::stable_sort(order, [](Wanted *x, Wanted *y) {
-      return x->bytes > y->bytes;
-    });
+    llvm::stable_sort(order,
+                      [](Wanted *x, Wanted *y) { return x->bytes > y->bytes; });
     int64_t total = 0;
     SmallVector<Wanted *> placed;
     for (Wanted *w : order) {
@@ -399,9 +398,8 @@ struct AssignMemorySpaces
     if (layout.turned)
       buffer = memref::TransposeOp::create(
           b, buffer,
-          AffineMapAttr::get(
-              AffineMap::getPermutationMap(ArrayRef<unsigned>{1, 0},
-                                           b.getContext())));
+          AffineMapAttr::get(AffineMap::getPermutationMap(
+              ArrayRef<unsigned>{1, 0}, b.getContext())));
     // Users are views and ops that take any layout; views get new types.
     replaceAndRetype(alloc.getResult(), buffer);
     isErased.insert(alloc);

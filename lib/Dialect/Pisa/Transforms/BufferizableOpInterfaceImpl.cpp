@@ -45,9 +45,10 @@ struct DpsModel
                               const AnalysisState &) const {
     if (!cast<DestinationStyleOpInterface>(op).isDpsInit(&operand))
       return true;
-    // Parallel tiles of these share their inits on purpose: sums are atomic, and
-    // every entry has a place of its own. A read would be a conflict between
-    // tiles, and each would get a copy of what all of them are to write.
+    // Parallel tiles of these share their inits on purpose: sums are atomic,
+    // and every entry has a place of its own. A read would be a conflict
+    // between tiles, and each would get a copy of what all of them are to
+    // write.
     if (isa<CountEntriesOp, ListEntriesOp, ScoreEntriesOp>(op))
       return false;
     return cast<PisaOpInterface>(op).readsInit(operand);

@@ -40,13 +40,11 @@ struct Pending {
 
 bool overlap(ArrayRef<ByteRange> xs, ArrayRef<ByteRange> ys) {
   return llvm::any_of(xs, [&](const ByteRange &x) {
-    return llvm::any_of(ys,
-                        [&](const ByteRange &y) { return x.overlaps(y); });
+    return llvm::any_of(ys, [&](const ByteRange &y) { return x.overlaps(y); });
   });
 }
 
-struct InsertBarriers
-    : pisa::impl::PisaInsertBarriersPassBase<InsertBarriers> {
+struct InsertBarriers : pisa::impl::PisaInsertBarriersPassBase<InsertBarriers> {
   using PisaInsertBarriersPassBase::PisaInsertBarriersPassBase;
 
   void runOnOperation() override {
@@ -80,8 +78,8 @@ struct InsertBarriers
     }
     if (std::optional<ByteRange> scratch = getScratchRange(op))
       result.writes.push_back(*scratch);
-    result.copies = isa<PackQueriesOp, PackColumnsOp, PackAtomsOp,
-                        PackValuesOp>(op);
+    result.copies =
+        isa<PackQueriesOp, PackColumnsOp, PackAtomsOp, PackValuesOp>(op);
     return result;
   }
 

@@ -28,7 +28,8 @@ using namespace mlir::pisa;
 
 namespace {
 
-/// A loop over the blocks of a union, whose body copies a block and works on it.
+/// A loop over the blocks of a union, whose body copies a block and works on
+/// it.
 struct BlockLoop {
   scf::WhileOp loop;
   NextBlockOp next;
@@ -54,8 +55,7 @@ Value rebase(OpBuilder &b, Value buffer, memref::ViewOp from, Value to) {
   return b.clone(*op, mapping)->getResult(0);
 }
 
-struct PipelineCopies
-    : pisa::impl::PisaPipelineCopiesPassBase<PipelineCopies> {
+struct PipelineCopies : pisa::impl::PisaPipelineCopiesPassBase<PipelineCopies> {
   using PisaPipelineCopiesPassBase::PisaPipelineCopiesPassBase;
 
   void runOnOperation() override {
@@ -122,13 +122,13 @@ struct PipelineCopies
            llvm::zip(found.views, found.first, found.second)) {
         Value distance = arith::MulIOp::create(b, stage, index(second - first));
         Value shift = arith::AddIOp::create(b, index(first), distance);
-        Value again = memref::ViewOp::create(b, view.getType(),
-                                             view.getSource(), shift,
-                                             view.getSizes());
+        Value again = memref::ViewOp::create(
+            b, view.getType(), view.getSource(), shift, view.getSizes());
         for (Operation &op : *loop.getAfterBody())
           for (Value operand : op.getOperands())
             if (isa<MemRefType>(operand.getType()) &&
-                !mapping.contains(operand) && getStorage(operand) == view.getResult())
+                !mapping.contains(operand) &&
+                getStorage(operand) == view.getResult())
               mapping.map(operand, rebase(b, operand, view, again));
       }
     };

@@ -62,8 +62,8 @@ LoweringConfigAttr getConfig(Operation *op, ParamsAttr params, int64_t heads,
 /// Rows of one mma.sync.
 constexpr int64_t kMatrixRows = 16;
 constexpr int64_t kGpuLeafTile = 8;
-/// Rows of the queries that a task gathers for one leaf. Larger query blocks are
-/// scored by tiles: they share what they load among themselves.
+/// Rows of the queries that a task gathers for one leaf. Larger query blocks
+/// are scored by tiles: they share what they load among themselves.
 constexpr int64_t kGatheredRows = 512;
 /// Scores of a row that a warp holds: 32 registers a lane.
 constexpr int64_t kGpuColumnTile = 64;
@@ -74,8 +74,7 @@ LoweringConfigAttr getGpuConfig(Operation *op, ParamsAttr params, int64_t heads,
                                 Type operandType, int64_t taskRows) {
   int64_t queryBlock = params.getQueryBlock();
   int64_t rows = queryBlock * heads;
-  int64_t rowTile =
-      std::min<int64_t>(llvm::PowerOf2Ceil(rows), kMatrixRows);
+  int64_t rowTile = std::min<int64_t>(llvm::PowerOf2Ceil(rows), kMatrixRows);
   int64_t paddedRows = llvm::alignTo(rows, rowTile);
   int64_t blocks = std::max<int64_t>(1, taskRows / paddedRows);
   return LoweringConfigAttr::get(op->getContext(), blocks * queryBlock,
@@ -87,9 +86,8 @@ LoweringConfigAttr getGpuConfig(Operation *op, ParamsAttr params, int64_t heads,
 LogicalResult checkGpuLimits(Operation *op, ParamsAttr params, int64_t heads,
                              Value q, ArrayRef<Value> headDims) {
   auto refuse = [&](const Twine &what, const Twine &value) {
-    return op->emitOpError()
-           << "not implemented for NVPTX: expected " << what << ", but got "
-           << value;
+    return op->emitOpError() << "not implemented for NVPTX: expected " << what
+                             << ", but got " << value;
   };
   if (int64_t c = params.getBlockSize();
       c < 16 || c > 256 || !llvm::isPowerOf2_64(c))
