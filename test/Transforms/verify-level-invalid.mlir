@@ -3,6 +3,6 @@
 // A level that does not exist.
 
 // an unknown level
-// expected-error @below {{expected 'level' to be problem, phase, tile, kernel or llvm, but got 'kernels'}}
+// expected-error @below {{expected 'level' to be problem, phase, tile, kernel, gpu-kernel, plan or llvm, but got 'kernels'}}
 module {
 }

@@ -3,6 +3,6 @@
 // The level has to be named.
 
 // no level
-// expected-error @below {{expected 'level' to be problem, phase, tile, kernel or llvm, but got ''}}
+// expected-error @below {{expected 'level' to be problem, phase, tile, kernel, gpu-kernel, plan or llvm, but got ''}}
 module {
 }

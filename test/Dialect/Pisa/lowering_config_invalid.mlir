@@ -27,5 +27,17 @@
 // -----
 
 // a missing size
-// expected-error @below {{expected ','}}
+// expected-error @below {{struct is missing required parameter: column_tile}}
 #config = #pisa.lowering_config<query_tile = 1, leaf_tile = 1, row_tile = 1>
+
+// -----
+
+// operand_type
+// expected-error @below {{expected 'operand_type' to be f16 or bf16, but got 'f32'}}
+#config = #pisa.lowering_config<query_tile = 1, leaf_tile = 1, row_tile = 1, column_tile = 1, operand_type = f32>
+
+// -----
+
+// gather
+// expected-error @below {{expected 'gather' to be in [0, 1048576], but got -1}}
+#config = #pisa.lowering_config<query_tile = 1, leaf_tile = 1, row_tile = 1, column_tile = 1, gather = -1>

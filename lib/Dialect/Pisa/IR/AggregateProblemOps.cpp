@@ -191,7 +191,14 @@ FailureOr<SmallVector<Value>> BuildPyramidOp::decomposeOperation(OpBuilder &b) {
   Value k = getK(), kLen = p.clampLength(getKLen(), k);
 
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, getPyramid());
-  Value sums = p.empty(sizes, b.getF32Type());
+  // Float32 summaries would share the type and sizes of their sums, and CSE
+  // would merge the two buffers: one row more keeps them apart.
+  SmallVector<OpFoldResult> sumSizes = sizes;
+  if (shaped(getPyramid()).getElementType().isF32() &&
+      !shaped(k).getElementType().isF32())
+    sumSizes[2] = affine::makeComposedFoldedAffineApply(
+        b, loc, b.getAffineSymbolExpr(0) + 1, {sizes[2]});
+  Value sums = p.empty(sumSizes, b.getF32Type());
   sizes[2] =
       p.ceilDiv(tensor::getMixedSize(b, loc, k, 2), getParams().getBlockSize());
   Value leafSums = p.empty(sizes, b.getF32Type());

@@ -81,6 +81,10 @@ LogicalResult PoolNodesOp::verify() {
       failed(verifyHeadDim(*this, "leaf_sums", getLeafSums())) ||
       failed(verifyHeadDim(*this, "pyramid", getPyramid())))
     return failure();
+  int64_t rows = dimOf(getPyramid(), 2);
+  if (dimOf(sums, 2) != kAny && rows != kAny && dimOf(sums, 2) < rows)
+    return emitOpError() << "expected 'sums' to hold the " << rows
+                         << " rows of 'pyramid', but got " << dimOf(sums, 2);
   return verifyShapes(*this,
                       {{"k_len", getKLen(), {dimOf(k, 0)}, "[B]"},
                        {"leaf_sums",
@@ -93,7 +97,7 @@ LogicalResult PoolNodesOp::verify() {
                         "[B, Hkv, nodes, D]"},
                        {"pyramid",
                         getPyramid(),
-                        {dimOf(k, 0), dimOf(k, 1), dimOf(sums, 2), dimOf(k, 3)},
+                        {dimOf(k, 0), dimOf(k, 1), kAny, dimOf(k, 3)},
                         "[B, Hkv, nodes, D]"},
                        {"open_sums",
                         getOpenSums(),

@@ -213,15 +213,15 @@ LogicalResult AttendBlockOp::verify() {
 
 LogicalResult FinishAttentionOp::verify() {
   Value acc = getAcc(), o = getO();
-  if (dimOf(acc, 2) < dimOf(o, 3))
-    return emitOpError() << "expected 'acc' to hold the " << dimOf(o, 3)
-                         << " columns of 'o', but got " << dimOf(acc, 2);
   if (failed(verifyDps(*this)) ||
       failed(verifyPositive(*this, "query_block", getQueryBlock())) ||
       failed(verifyHeadDim(*this, "o", o)) ||
       failed(verifyHeadDim(*this, "acc", acc)) ||
       failed(verifyStaticDim(*this, "o", o, 1)))
     return failure();
+  if (dimOf(acc, 2) < dimOf(o, 3))
+    return emitOpError() << "expected 'acc' to hold the " << dimOf(o, 3)
+                         << " columns of 'o', but got " << dimOf(acc, 2);
   return verifyShapes(
       *this, {{"acc",
                acc,

@@ -141,7 +141,7 @@ def Pisa_PoolNodesOp : Pisa_PhaseOp<"pool_nodes", 3,
   let description = [{
     Iteration space: (B, Hkv). From the leaf sums, the sums of the levels above, and
     each node's summary sum / count, rounded once, to `pyramid`. `sums` is scratch
-    for all of them, in the rows of the packed pyramid. `open_sums`: see
+    for all of them, in the rows of the packed pyramid; it may have more. `open_sums`: see
     `build_pyramid`. `k` gives the capacity; its keys are not read.
 
     Example:

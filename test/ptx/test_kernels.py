@@ -1,0 +1,114 @@
+"""The GPU pipeline's kernels, executed lane by lane, against float64 and against the CPU's code."""
+
+import math
+import os
+
+import numpy as np
+import pytest
+
+import problems
+from bundle import Bundle
+
+if "PISA_OPT" not in os.environ:
+    pytest.skip("PISA_OPT names no pisa-opt", allow_module_level=True)
+
+CASES = {
+    "plain": dict(heads=4, kv_heads=2, dim=16, topk=4, block=16, params="topk = 4"),
+    "odd group": dict(heads=3, kv_heads=1, dim=24, topk=5, block=16, params="topk = 5"),
+    "one head, wide fanout": dict(
+        heads=1, kv_heads=1, dim=16, topk=4, block=16, params="topk = 4, fanout = 3, beam = 5"
+    ),
+    "values of another width": dict(
+        heads=2, kv_heads=1, dim=16, topk=4, block=16, params="topk = 4", value_dim=40
+    ),
+    "a group of two tiles": dict(heads=20, kv_heads=1, dim=16, topk=4, block=32, params="topk = 4"),
+}
+
+
+def run(case, queries, keys, length, options=""):
+    heads, kv_heads, dim, topk = (case[n] for n in ("heads", "kv_heads", "dim", "topk"))
+    value_dim = case.get("value_dim", dim)
+    params = f"#pisa.params<block_size = {case['block']}, {case['params']}>"
+    text = problems.module(heads, kv_heads, dim, topk, params, value_dim=value_dim)
+    bundle = Bundle(problems.lower(text, options=options))
+    rng = np.random.default_rng(0)
+
+    def normal(h, t, d):
+        return problems.to_bf16(rng.standard_normal((1, h, t, d), np.float32))
+
+    q, k, v = normal(heads, queries, dim), normal(kv_heads, keys, dim), normal(kv_heads, keys, value_dim)
+    # Whatever lies past the length reaches nothing.
+    k[:, :, length:] = v[:, :, length:] = 0x7FC0
+    fanout = 3 if "fanout = 3" in case["params"] else 2
+    rows, nodes = 0, -(-keys // case["block"])
+    while True:
+        rows += nodes
+        if nodes == 1:
+            break
+        nodes = -(-nodes // fanout)
+    pyramid = np.full((1, kv_heads, rows, dim), 0x7FC0, np.uint16)
+    lists = np.full((1, kv_heads, queries, topk), -7, np.int32)
+    out = np.full((1, heads, queries, value_dim), 0x7FC0, np.uint16)
+    lse = np.full((1, heads, queries), np.nan, np.float32)
+    start = length - queries
+    bundle.run(
+        "f",
+        [q, k, v, pyramid, np.array([length], np.int32), np.array([start], np.int32),
+         1 / math.sqrt(dim), lists, out, lse],
+    )  # fmt: skip
+    return q, k, v, lists, out, lse, start
+
+
+def check(case, queries, keys, length, options=""):
+    q, k, v, lists, out, lse, start = run(case, queries, keys, length, options)
+    group = case["heads"] // case["kv_heads"]
+    for h in range(case["heads"]):
+        expected, expected_lse = problems.attend(
+            *(problems.from_bf16(x[0, i]) for x, i in ((q, h), (k, h // group), (v, h // group))),
+            lists[0, h // group], case["block"], start, length,
+        )  # fmt: skip
+        np.testing.assert_allclose(problems.from_bf16(out[0, h]), expected, atol=2e-2)
+        np.testing.assert_allclose(lse[0, h], expected_lse, atol=1e-4)
+    for row in lists[0].reshape(-1, case["topk"]):
+        chosen = row[row >= 0]
+        assert (np.diff(chosen) > 0).all() and (row[len(chosen) :] == -1).all()
+    return lists
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_attention_over_what_was_chosen(name):
+    check(CASES[name], queries=70, keys=200, length=190)
+
+
+def test_forced_blocks_are_chosen():
+    lists = check(CASES["plain"], queries=100, keys=160, length=150)
+    for head in lists[0]:
+        for i, row in enumerate(head):
+            current = (50 + i) // 16
+            assert {0, current - 1, current} - {-1} <= set(row.tolist())
+            assert (row >= 0).sum() == min(4, current + 1)
+
+
+def test_a_lone_query():
+    check(CASES["plain"], queries=1, keys=64, length=33)
+
+
+def test_copies_in_a_pipeline():
+    check(CASES["plain"], queries=40, keys=120, length=120, options="pipeline-copies=true")
+
+
+def test_the_gpu_chooses_what_the_cpu_chooses():
+    torch = pytest.importorskip("torch")
+    import pisa
+
+    case = CASES["odd group"]
+    q, k, v, lists, _, _, _ = run(case, 150, 150, 150)
+
+    def tensor(x):
+        return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16).transpose(1, 2)
+
+    expected = pisa.attention(
+        tensor(q), tensor(k), tensor(v), topk=5, block_size=16, return_indices=True
+    )[-1]
+    differs = (torch.from_numpy(lists) != expected).any(-1).float().mean()
+    assert differs <= 0.01
