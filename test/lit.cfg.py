@@ -10,7 +10,7 @@ config.name = "pisa"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test", ".c"]
 # What has its own driver (unit, python), and what tests read.
-config.excludes = ["unit", "python", "lib", "Inputs"]
+config.excludes = ["unit", "python", "ptx", "gpu", "lib", "Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.pisa_obj_root, "test")
 

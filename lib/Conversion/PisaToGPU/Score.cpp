@@ -166,7 +166,9 @@ struct ScoreBlock : TaskPattern<ScoreBlockOp> {
         e.forEachLane(e.idx(layout.blocksPerTile() * n), [&](Value i) {
           sumRows(e, op, layout, terms, e.add(first, e.div(i, n)), e.rem(i, n));
         });
-        // The next tile's terms overwrite these only after a barrier.
+        // Lanes meet again before the next product. The next block's terms
+        // overwrite these only after a barrier.
+        e.syncWarp();
       });
     });
     if (wide) {

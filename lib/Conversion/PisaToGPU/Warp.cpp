@@ -25,7 +25,12 @@ Value WarpEmitter::thread() {
 }
 Value WarpEmitter::lane() { return rem(thread(), kWarpSize); }
 Value WarpEmitter::warp() { return div(thread(), kWarpSize); }
-void WarpEmitter::barrier() { gpu::BarrierOp::create(*this); }
+void WarpEmitter::barrier() {
+  // bar.sync counts a warp when its first lanes arrive: lanes that left a loop
+  // at different times must have met before.
+  syncWarp();
+  gpu::BarrierOp::create(*this);
+}
 void WarpEmitter::syncWarp() { NVVM::SyncWarpOp::create(*this, i32(-1)); }
 
 void WarpEmitter::forEachThread(Value count, function_ref<void(Value)> body) {

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
@@ -39,6 +40,12 @@ static int64_t rowsOf(Value storage) {
   auto type = cast<MemRefType>(storage.getType());
   int64_t rows = type.getDimSize(0) * type.getDimSize(1);
   return llvm::alignTo(static_cast<uint64_t>(rows), kMatrixRows);
+}
+
+void pisa::createTaskBarrier(OpBuilder &b, Location loc) {
+  Value all = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(-1));
+  NVVM::SyncWarpOp::create(b, loc, all);
+  gpu::BarrierOp::create(b, loc);
 }
 
 Value pisa::getStorage(Value buffer) {

@@ -89,7 +89,7 @@ struct InsertBarriers : pisa::impl::PisaInsertBarriersPassBase<InsertBarriers> {
       NVVM::CpAsyncCommitGroupOp::create(b, op->getLoc());
       NVVM::CpAsyncWaitGroupOp::create(b, op->getLoc(), b.getI32IntegerAttr(0));
     }
-    gpu::BarrierOp::create(b, op->getLoc());
+    createTaskBarrier(b, op->getLoc());
     ++numBarriers;
     pending.clear();
   }

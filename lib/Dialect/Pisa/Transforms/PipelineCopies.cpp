@@ -145,7 +145,7 @@ struct PipelineCopies : pisa::impl::PisaPipelineCopiesPassBase<PipelineCopies> {
     auto waitForCopies = [&] {
       NVVM::CpAsyncCommitGroupOp::create(b);
       NVVM::CpAsyncWaitGroupOp::create(b, b.getI32IntegerAttr(0));
-      gpu::BarrierOp::create(b);
+      createTaskBarrier(b, b.getLoc());
     };
 
     Value limit = found.next.getLimit();

@@ -165,7 +165,8 @@ def PisaInsertBarriersPass : Pass<"pisa-insert-barriers"> {
     last barrier, or writes what another read or wrote; the ops of a loop's body
     also follow themselves. Asynchronous copies are waited for at the barrier.
   }];
-  let dependentDialects = ["gpu::GPUDialect", "NVVM::NVVMDialect"];
+  let dependentDialects = ["arith::ArithDialect", "gpu::GPUDialect",
+                           "NVVM::NVVMDialect"];
   let statistics = [
     Statistic<"numBarriers", "num-barriers", "Barriers inserted">
   ];
