@@ -621,6 +621,12 @@ void sinkConstants(Operation *root) {
 
 struct DistributeFragments
     : pisa::impl::PisaDistributeFragmentsPassBase<DistributeFragments> {
+  void getDependentDialects(DialectRegistry &registry) const override {
+    PisaDistributeFragmentsPassBase::getDependentDialects(registry);
+    // One lane of four stores a column.
+    registry.insert<scf::SCFDialect>();
+  }
+
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     sinkConstants(getOperation());

@@ -127,7 +127,7 @@ func.func @f(
     %sums: tensor<1x2x7x64xf32>,
     %pyr: tensor<1x2x8x64xf32>) {
   // pool_nodes, rows
-  // expected-error @below {{'pisa.pool_nodes' op expected dimension 2 of 'pyramid' [B, Hkv, nodes, D] to be 7, but got 8}}
+  // expected-error @below {{'pisa.pool_nodes' op expected 'sums' to hold the 8 rows of 'pyramid', but got 7}}
   %0:2 = pisa.pool_nodes #pisa.params<topk = 4> ins(%k, %leaves :
       tensor<1x2x256x64xf32>, tensor<1x2x4x64xf32>)
     k_len(%n : tensor<1xi32>)
