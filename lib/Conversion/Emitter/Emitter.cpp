@@ -1,5 +1,4 @@
-//===- Emitter.cpp - Short names for the IR that tile ops become -*- C++
-//-*-===//
+//===- Emitter.cpp - Short names for the IR of tile ops ---------*- C++ -*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -301,6 +300,19 @@ Value pisa::isForced(Emitter &e, const Positions &positions, Value node,
                        e.cmp(arith::CmpIPredicate::sgt, end, localBegin));
   local = e.both(local, e.cmp(arith::CmpIPredicate::slt, localBegin, localEnd));
   return arith::OrIOp::create(e, forced, local);
+}
+
+Value pisa::orderedKey(Emitter &e, Value score) {
+  constexpr int32_t nan = kPaddingKey + 1;
+  // x + 0 turns -0 into +0.
+  Value x = arith::AddFOp::create(e, score, e.f32(0));
+  Value bits = arith::BitcastOp::create(e, e.getI32Type(), x);
+  Value sign = arith::ShRSIOp::create(e, bits, e.i32(31));
+  Value flip = arith::AndIOp::create(e, sign, e.i32(0x7fffffff));
+  Value key = arith::XOrIOp::create(e, bits, flip);
+  Value isNaN =
+      arith::CmpFOp::create(e, arith::CmpFPredicate::UNO, score, score);
+  return arith::SelectOp::create(e, isNaN, e.i32(nan), key);
 }
 
 void pisa::emitScores(Emitter &e, Value queries, Value j, Value row0,

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/PatternMatch.h"
+#include <limits>
 
 namespace mlir::pisa {
 
@@ -125,6 +126,14 @@ struct Positions {
 /// `j` of a task.
 Value isForced(Emitter &e, const Positions &positions, Value node, Value span,
                Value j);
+
+/// Keys that order candidates as docs/Spec.md section 2 says: forced ones
+/// first, then by score, padding last.
+inline constexpr int32_t kForcedKey = std::numeric_limits<int32_t>::max();
+inline constexpr int32_t kPaddingKey = std::numeric_limits<int32_t>::min();
+/// The key of a score: an i32 that orders as the float does; -0 as +0; NaN
+/// below -inf.
+Value orderedKey(Emitter &e, Value score);
 
 /// S[r, c] = bias[c] + queries[j, row0 + r] . columns[:, c] for `rowTile` rows
 /// and all columns, into `out` [rowTile, Cols].

@@ -197,7 +197,7 @@ struct ScoreEntries : TaskPattern<ScoreEntriesOp> {
       Value count = e.min(e.sub(end, first), e.idx(op.getGather()));
       Value kLen = e.toIndex(e.load(op.getKLen(), zero));
       Value firstKey = e.mul(block, e.idx(blockSize));
-      copyKeys(e, k, keys, firstKey, kLen, blockSize, depth, headDim);
+      e.copyRows(k, firstKey, kLen, blockSize, depth, keys);
       NVVM::CpAsyncCommitGroupOp::create(e);
       NVVM::CpAsyncWaitGroupOp::create(e, e.getI32IntegerAttr(0));
       e.barrier();
@@ -206,36 +206,6 @@ struct ScoreEntries : TaskPattern<ScoreEntriesOp> {
     });
     rewriter.eraseOp(op);
     return success();
-  }
-
-  static void copyKeys(WarpEmitter &e, Value k, Value keys, Value firstKey,
-                       Value kLen, int64_t blockSize, int64_t depth,
-                       int64_t headDim) {
-    Value aligned = e.isAligned(k);
-    int64_t chunks = depth / kChunk;
-    auto anyRows = [&] {
-      e.forEachThread(e.idx(blockSize * chunks), [&](Value i) {
-        Value r = e.div(i, chunks);
-        Value d = e.mul(e.rem(i, chunks), e.idx(kChunk));
-        Value row = e.add(firstKey, r);
-        Value present =
-            e.both(e.cmp(arith::CmpIPredicate::slt, row, kLen),
-                   e.cmp(arith::CmpIPredicate::slt, d, e.idx(headDim)));
-        e.copyChunk(aligned, present, k, {e.idx(0), e.idx(0), row, d}, keys,
-                    {r, d});
-      });
-    };
-    if (depth != headDim || e.numThreads() % chunks != 0)
-      return anyRows();
-    Value complete = e.cmp(arith::CmpIPredicate::sle,
-                           e.add(firstKey, e.idx(blockSize)), kLen);
-    e.when(
-        e.both(complete, aligned),
-        [&] {
-          e.copyWholeRows(k, firstKey, blockSize, headDim, keys,
-                          [](Value r) { return r; });
-        },
-        anyRows);
   }
 
   /// log2 of the sum of 2^s over the block's keys, a row each; `left` keys of

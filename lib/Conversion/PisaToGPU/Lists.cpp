@@ -120,23 +120,6 @@ struct ExpandNodes : TaskPattern<ExpandNodesOp> {
 struct SelectTopk : TaskPattern<SelectTopkOp> {
   using TaskPattern::TaskPattern;
 
-  static constexpr int32_t kForced = std::numeric_limits<int32_t>::max();
-  static constexpr int32_t kPadding = std::numeric_limits<int32_t>::min();
-  static constexpr int32_t kNaN = kPadding + 1;
-
-  /// An i32 that orders as the float does; -0 as +0; NaN below -inf.
-  static Value orderedKey(Emitter &e, Value score) {
-    // x + 0 turns -0 into +0.
-    Value x = arith::AddFOp::create(e, score, e.f32(0));
-    Value bits = arith::BitcastOp::create(e, e.getI32Type(), x);
-    Value sign = arith::ShRSIOp::create(e, bits, e.i32(31));
-    Value flip = arith::AndIOp::create(e, sign, e.i32(0x7fffffff));
-    Value key = arith::XOrIOp::create(e, bits, flip);
-    Value isNaN =
-        arith::CmpFOp::create(e, arith::CmpFPredicate::UNO, score, score);
-    return arith::SelectOp::create(e, isNaN, e.i32(kNaN), key);
-  }
-
   LogicalResult matchAndRewrite(SelectTopkOp op,
                                 PatternRewriter &rewriter) const override {
     if (!isOneTask(op.getNodes()))
@@ -200,10 +183,10 @@ struct SelectTopk : TaskPattern<SelectTopkOp> {
               orderedKey(e, e.load(op.getScores(), {zero, zero, j, safe}));
           key = arith::SelectOp::create(
               e, isForced(e, positions, e.toIndex(node), span, j),
-              e.i32(kForced), key);
+              e.i32(kForcedKey), key);
           Value real =
               e.both(inside, e.cmp(arith::CmpIPredicate::sge, node, e.i32(0)));
-          key = arith::SelectOp::create(e, real, key, e.i32(kPadding));
+          key = arith::SelectOp::create(e, real, key, e.i32(kPaddingKey));
           e.store(key, keys, {warp, i});
         });
         e.syncWarp();
@@ -213,9 +196,9 @@ struct SelectTopk : TaskPattern<SelectTopkOp> {
               Value i = e.add(base, lane);
               Value key = e.load(keys, {warp, i});
               Value rank = countBefore(e, keys, warp, width, key, i);
-              Value keep =
-                  e.both(e.cmp(arith::CmpIPredicate::slt, rank, e.i32(limit)),
-                         e.cmp(arith::CmpIPredicate::ne, key, e.i32(kPadding)));
+              Value keep = e.both(
+                  e.cmp(arith::CmpIPredicate::slt, rank, e.i32(limit)),
+                  e.cmp(arith::CmpIPredicate::ne, key, e.i32(kPaddingKey)));
               return {append(i, keep, carried[0])};
             });
       };

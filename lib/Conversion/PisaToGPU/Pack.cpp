@@ -33,13 +33,6 @@ void storeParts(WarpEmitter &e, Value x, Value target, Value row, Value depth,
   }
 }
 
-Value loadAsF32(WarpEmitter &e, Value source, ValueRange indices) {
-  Value x = e.load(source, indices);
-  if (x.getType().isF32())
-    return x;
-  return arith::ExtFOp::create(e, e.getF32Type(), x);
-}
-
 /// Columns of a task as they are stored: one row of storage a column.
 struct ColumnStorage {
   Value rows;      ///< memref<Cols x pitch>
@@ -83,7 +76,7 @@ void packColumns(
           [&] {
             SmallVector<Value> at = indices;
             at.back() = e.add(at.back(), k);
-            return SmallVector<Value>{loadAsF32(e, source, at)};
+            return SmallVector<Value>{e.loadAsF32(source, at)};
           },
           [&] { return SmallVector<Value>{e.f32(0)}; })[0];
       storeParts(e, x, storage.rows, column, e.add(depth, k), storage.parts,
@@ -261,12 +254,12 @@ struct PackAtoms : TaskPattern<PackAtomsOp> {
                   isOutlier, e.getF32Type(),
                   [&] {
                     return SmallVector<Value>{
-                        loadAsF32(e, op.getK(), {zero, zero, safeKey, depth})};
+                        e.loadAsF32(op.getK(), {zero, zero, safeKey, depth})};
                   },
                   [&] {
                     return SmallVector<Value>{
-                        loadAsF32(e, op.getAtoms(),
-                                  {zero, zero, safeLeaf, safeAtom, depth})};
+                        e.loadAsF32(op.getAtoms(),
+                                    {zero, zero, safeLeaf, safeAtom, depth})};
                   });
             },
             [&] { return SmallVector<Value>{e.f32(0)}; })[0];
@@ -292,39 +285,11 @@ struct PackValues : TaskPattern<PackValuesOp> {
   LogicalResult matchAndRewrite(PackValuesOp op,
                                 PatternRewriter &rewriter) const override {
     WarpEmitter e(rewriter, op, task);
-    Value v = op.getV();
-    int64_t blockSize = e.staticDim(op.getPacked(), 0);
-    int64_t headDim = e.staticDim(v, 3);
-    Value rows = e.storageOf(op.getPacked());
-    int64_t chunks = e.staticDim(op.getPacked(), 1) / kChunk;
     Value kLen = e.toIndex(e.load(op.getKLen(), e.idx(0)));
-    Value first = e.mul(op.getBlock(), e.idx(blockSize));
-    Value aligned = e.isAligned(v);
-    auto anyRows = [&] {
-      e.forEachThread(e.idx(blockSize * chunks), [&](Value i) {
-        Value r = e.div(i, chunks);
-        Value depth = e.mul(e.rem(i, chunks), e.idx(kChunk));
-        Value row = e.add(first, r);
-        Value present =
-            e.both(e.cmp(arith::CmpIPredicate::slt, row, kLen),
-                   e.cmp(arith::CmpIPredicate::slt, depth, e.idx(headDim)));
-        e.copyChunk(aligned, present, v, {e.idx(0), e.idx(0), row, depth}, rows,
-                    {r, depth});
-      });
-    };
-    if (chunks * kChunk != headDim || e.numThreads() % chunks != 0) {
-      anyRows();
-    } else {
-      Value complete = e.cmp(arith::CmpIPredicate::sle,
-                             e.add(first, e.idx(blockSize)), kLen);
-      e.when(
-          e.both(complete, aligned),
-          [&] {
-            e.copyWholeRows(v, first, blockSize, headDim, rows,
-                            [](Value r) { return r; });
-          },
-          anyRows);
-    }
+    int64_t blockSize = e.staticDim(op.getPacked(), 0);
+    e.copyRows(op.getV(), e.mul(op.getBlock(), e.idx(blockSize)), kLen,
+               blockSize, e.staticDim(op.getPacked(), 1),
+               e.storageOf(op.getPacked()));
     rewriter.eraseOp(op);
     return success();
   }

@@ -1,5 +1,4 @@
-//===- PisaToGPU.cpp - Tile ops of GPU tasks into the code of their warps -*-
-//C++ -*-===//
+//===- PisaToGPU.cpp - Tile ops of GPU tasks into warps' code --*- C++ -*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -24,13 +24,6 @@ Value toFloat(Emitter &e, Value count) {
   return arith::SIToFPOp::create(e, e.getF32Type(), e.toI32(count));
 }
 
-Value loadAsF32(WarpEmitter &e, Value source, ValueRange indices) {
-  Value x = e.load(source, indices);
-  if (x.getType().isF32())
-    return x;
-  return arith::ExtFOp::create(e, e.getF32Type(), x);
-}
-
 void storeRounded(WarpEmitter &e, Value x, Value target, ValueRange indices) {
   Type type = cast<MemRefType>(target.getType()).getElementType();
   if (!type.isF32())
@@ -91,7 +84,7 @@ struct PoolLeaves : TaskPattern<PoolLeavesOp> {
       Value leaf = e.div(i, headDim), d = e.rem(i, headDim);
       auto [begin, end] = rangeOf(leaf);
       Value sum = sumInOrder(e, begin, end, blockSize, [&](Value row) {
-        return loadAsF32(e, k, {zero, zero, row, d});
+        return e.loadAsF32(k, {zero, zero, row, d});
       });
       e.store(sum, sums, {zero, zero, leaf, d});
     });
@@ -119,7 +112,7 @@ struct PoolLeaves : TaskPattern<PoolLeavesOp> {
     }
     auto sum = [&](Value from, Value to, int64_t most, Value d, Value except) {
       return sumInOrder(e, from, to, most, [&](Value row) -> Value {
-        Value x = loadAsF32(e, k, {zero, zero, row, d});
+        Value x = e.loadAsF32(k, {zero, zero, row, d});
         if (!except)
           return x;
         // x - x is NaN for an infinite key: it must not be added at all.
@@ -139,7 +132,7 @@ struct PoolLeaves : TaskPattern<PoolLeavesOp> {
         [&](Value row, ValueRange best) -> SmallVector<Value> {
           Value distance = e.f32(0);
           for (int64_t p = 0; p < perLane; ++p) {
-            Value x = loadAsF32(e, k, {zero, zero, row, columns[p]});
+            Value x = e.loadAsF32(k, {zero, zero, row, columns[p]});
             Value diff = arith::SubFOp::create(e, x, mean[p]);
             Value square = arith::MulFOp::create(e, diff, diff);
             square = arith::SelectOp::create(e, inside[p], square, e.f32(0));

@@ -129,6 +129,13 @@ Value WarpEmitter::scratchView(ArrayRef<int64_t> shape, Type type,
       arena, idx(offset + skip), ValueRange{});
 }
 
+Value WarpEmitter::loadAsF32(Value source, ValueRange indices) {
+  Value x = load(source, indices);
+  if (x.getType().isF32())
+    return x;
+  return arith::ExtFOp::create(*this, getF32Type(), x);
+}
+
 Value WarpEmitter::isAligned(Value source) {
   auto type = cast<MemRefType>(source.getType());
   int64_t bytes = type.getElementTypeBitWidth() / 8;
@@ -209,6 +216,34 @@ bool WarpEmitter::copyWholeRows(Value source, Value firstRow, int64_t rows,
       when(cmp(arith::CmpIPredicate::slt, row, idx(rows)), [&] { copy(row); });
   }
   return true;
+}
+
+void WarpEmitter::copyRows(Value source, Value firstRow, Value end,
+                           int64_t rows, int64_t depth, Value target) {
+  int64_t headDim = staticDim(source, 3), chunks = depth / kChunk;
+  Value aligned = isAligned(source);
+  auto anyRows = [&] {
+    forEachThread(idx(rows * chunks), [&](Value i) {
+      Value r = div(i, chunks);
+      Value d = mul(rem(i, chunks), idx(kChunk));
+      Value row = add(firstRow, r);
+      Value present = both(cmp(arith::CmpIPredicate::slt, row, end),
+                           cmp(arith::CmpIPredicate::slt, d, idx(headDim)));
+      copyChunk(aligned, present, source, {idx(0), idx(0), row, d}, target,
+                {r, d});
+    });
+  };
+  if (depth != headDim || numThreads() % chunks != 0)
+    return anyRows();
+  Value complete =
+      cmp(arith::CmpIPredicate::sle, add(firstRow, idx(rows)), end);
+  when(
+      both(complete, aligned),
+      [&] {
+        copyWholeRows(source, firstRow, rows, headDim, target,
+                      [](Value r) { return r; });
+      },
+      anyRows);
 }
 
 //===----------------------------------------------------------------------===//

@@ -78,6 +78,8 @@ public:
     return cast<MemRefType>(x.getType()).getElementType() ==
            cast<MemRefType>(y.getType()).getElementType();
   }
+  /// An element as float32, whatever the buffer's element type.
+  Value loadAsF32(Value source, ValueRange indices);
   /// Whether rows of `source` start at multiples of 16 bytes.
   Value isAligned(Value source);
   /// Copies 8 elements to workgroup memory, or zeros where `present` is false.
@@ -96,6 +98,11 @@ public:
   bool copyWholeRows(Value source, Value firstRow, int64_t rows,
                      int64_t headDim, Value target,
                      function_ref<Value(Value)> place);
+
+  /// Copies rows [firstRow, firstRow + rows) of one head, `depth` elements
+  /// each: zeros past the source's head dimension, and from row `end` on.
+  void copyRows(Value source, Value firstRow, Value end, int64_t rows,
+                int64_t depth, Value target);
 
   // Fragments.
   VectorType fragmentType(int64_t columns, Type type = Type());

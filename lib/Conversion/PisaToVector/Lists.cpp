@@ -134,23 +134,6 @@ struct ExpandNodes : OpRewritePattern<ExpandNodesOp> {
 struct SelectTopk : OpRewritePattern<SelectTopkOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  static constexpr int32_t kForced = std::numeric_limits<int32_t>::max();
-  static constexpr int32_t kPadding = std::numeric_limits<int32_t>::min();
-  static constexpr int32_t kNaN = kPadding + 1;
-
-  /// An i32 that orders as the float does; -0 as +0; NaN below -inf.
-  static Value orderedKey(Emitter &e, Value score) {
-    // x + 0 turns -0 into +0.
-    Value x = arith::AddFOp::create(e, score, e.f32(0));
-    Value bits = arith::BitcastOp::create(e, e.getI32Type(), x);
-    Value sign = arith::ShRSIOp::create(e, bits, e.i32(31));
-    Value flip = arith::AndIOp::create(e, sign, e.i32(0x7fffffff));
-    Value key = arith::XOrIOp::create(e, bits, flip);
-    Value isNaN =
-        arith::CmpFOp::create(e, arith::CmpFPredicate::UNO, score, score);
-    return arith::SelectOp::create(e, isNaN, e.i32(kNaN), key);
-  }
-
   LogicalResult matchAndRewrite(SelectTopkOp op,
                                 PatternRewriter &rewriter) const override {
     if (!isOneTask(op.getNodes()))
@@ -205,14 +188,15 @@ struct SelectTopk : OpRewritePattern<SelectTopkOp> {
               Value key =
                   orderedKey(e, e.load(op.getScores(), {zero, zero, j, i}));
               key = arith::SelectOp::create(
-                  e, isForced(e, positions, node, span, j), e.i32(kForced),
+                  e, isForced(e, positions, node, span, j), e.i32(kForcedKey),
                   key);
               Value padding = e.cmp(arith::CmpIPredicate::slt, node, zero);
-              key = arith::SelectOp::create(e, padding, e.i32(kPadding), key);
+              key =
+                  arith::SelectOp::create(e, padding, e.i32(kPaddingKey), key);
               e.store(key, keys, i);
             });
             e.loop(e.idx(n), e.idx(paddedWidth), 1,
-                   [&](Value i) { e.store(e.i32(kPadding), keys, i); });
+                   [&](Value i) { e.store(e.i32(kPaddingKey), keys, i); });
             return e.loop(
                 zero, e.idx(n), 1, zero, [&](Value i, ValueRange carried) {
                   return keepIfRanked(e, keys, paddedWidth, limit, i,
@@ -257,8 +241,9 @@ struct SelectTopk : OpRewritePattern<SelectTopkOp> {
         })[0];
     Value rank =
         vector::ReductionOp::create(e, vector::CombiningKind::ADD, before);
-    Value kept = e.both(e.cmp(arith::CmpIPredicate::slt, rank, e.i32(limit)),
-                        e.cmp(arith::CmpIPredicate::ne, key, e.i32(kPadding)));
+    Value kept =
+        e.both(e.cmp(arith::CmpIPredicate::slt, rank, e.i32(limit)),
+               e.cmp(arith::CmpIPredicate::ne, key, e.i32(kPaddingKey)));
     e.when(kept, [&] { keep(slot); });
     return {arith::SelectOp::create(e, kept, e.add(slot, e.idx(1)), slot)};
   }
