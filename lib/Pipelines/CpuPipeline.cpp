@@ -8,8 +8,9 @@
 
 #include "pisa/Pipelines/Pipelines.h"
 
+#include "Stages.h"
+
 #include "pisa/Conversion/Passes.h"
-#include "pisa/Dialect/Pisa/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -25,27 +26,33 @@
 using namespace mlir;
 using namespace mlir::pisa;
 
-static void verifyLevel(OpPassManager &pm, StringRef level) {
+void pisa::verifyLevel(OpPassManager &pm, StringRef level) {
   PisaVerifyLevelPassOptions options;
   options.level = level.str();
   pm.addPass(createPisaVerifyLevelPass(options));
 }
 
-static void cleanUp(OpPassManager &pm) {
+void pisa::cleanUp(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }
 
-void pisa::buildPhases(OpPassManager &pm, const CpuPipelineOptions &options) {
+void pisa::addPhases(OpPassManager &pm,
+                     const PisaSetLoweringConfigPassOptions &config,
+                     bool checkInputs) {
   verifyLevel(pm, "problem");
-  PisaSetLoweringConfigPassOptions config;
-  config.vectorBits = options.vectorBits;
   pm.addPass(createPisaSetLoweringConfigPass(config));
   PisaDecomposePassOptions decompose;
-  decompose.checkInputs = options.checkInputs;
+  decompose.checkInputs = checkInputs;
   pm.addPass(createPisaDecomposePass(decompose));
   cleanUp(pm);
   verifyLevel(pm, "phase");
+}
+
+void pisa::buildPhases(OpPassManager &pm, const CpuPipelineOptions &options) {
+  PisaSetLoweringConfigPassOptions config;
+  config.vectorBits = options.vectorBits;
+  addPhases(pm, config, options.checkInputs);
 }
 
 void pisa::buildTiles(OpPassManager &pm) {

@@ -1,5 +1,4 @@
-//===- NvptxPipeline.cpp - From problems to kernels for NVIDIA GPUs -*- C++
-//-*-===//
+//===- NvptxPipeline.cpp - From problems to kernels for GPUs ----*- C++ -*-===//
 //
 // Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,8 +8,9 @@
 
 #include "pisa/Pipelines/Pipelines.h"
 
+#include "Stages.h"
+
 #include "pisa/Conversion/Passes.h"
-#include "pisa/Dialect/Pisa/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
@@ -22,17 +22,6 @@
 
 using namespace mlir;
 using namespace mlir::pisa;
-
-static void verifyLevel(OpPassManager &pm, StringRef level) {
-  PisaVerifyLevelPassOptions options;
-  options.level = level.str();
-  pm.addPass(createPisaVerifyLevelPass(options));
-}
-
-static void cleanUp(OpPassManager &pm) {
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
-}
 
 void pisa::buildGpuKernels(OpPassManager &pm,
                            const NvptxPipelineOptions &options) {
@@ -91,16 +80,10 @@ void pisa::buildGpuCode(OpPassManager &pm) {
 
 void pisa::buildNvptxPipeline(OpPassManager &pm,
                               const NvptxPipelineOptions &options) {
-  verifyLevel(pm, "problem");
   PisaSetLoweringConfigPassOptions config;
   config.target = "nvptx";
   config.taskRows = options.taskRows;
-  pm.addPass(createPisaSetLoweringConfigPass(config));
-  PisaDecomposePassOptions decompose;
-  decompose.checkInputs = options.checkInputs;
-  pm.addPass(createPisaDecomposePass(decompose));
-  cleanUp(pm);
-  verifyLevel(pm, "phase");
+  addPhases(pm, config, options.checkInputs);
   buildTiles(pm);
   buildGpuKernels(pm, options);
   buildGpuCode(pm);

@@ -8,6 +8,10 @@
 
 #include "pisa/Conversion/Passes.h"
 
+#include "../Emitter/LinearLoop.h"
+
+#include "pisa/Dialect/Pisa/Transforms/TaskMemory.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -15,7 +19,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 namespace mlir::pisa {
 #define GEN_PASS_DEF_PISAOUTLINEKERNELSPASS
@@ -23,6 +26,7 @@ namespace mlir::pisa {
 } // namespace mlir::pisa
 
 using namespace mlir;
+using namespace mlir::pisa;
 
 namespace {
 
@@ -54,29 +58,15 @@ struct OutlineKernels : pisa::impl::PisaOutlineKernelsPassBase<OutlineKernels> {
   }
 
   LogicalResult outline(scf::ForallOp task) {
-    auto warps = task->getAttrOfType<IntegerAttr>("pisa.num_warps");
-    auto shared = task->getAttrOfType<IntegerAttr>("pisa.shared_bytes");
+    auto warps = task->getAttrOfType<IntegerAttr>(kNumWarpsAttr);
+    auto shared = task->getAttrOfType<IntegerAttr>(kSharedBytesAttr);
     if (!warps || !shared)
       return task.emitOpError("expected 'pisa.num_warps' and "
                               "'pisa.shared_bytes' to outline, but got none; "
                               "run pisa-assign-memory-spaces");
     ImplicitLocOpBuilder b(task.getLoc(), task);
-    SmallVector<Value> lower = task.getLowerBound(b);
-    SmallVector<Value> upper = task.getUpperBound(b);
-    SmallVector<Value> steps = task.getStep(b);
-    SmallVector<Value> counts;
-    Value total = arith::ConstantIndexOp::create(b, 1);
-    for (auto [begin, end, step] : llvm::zip(lower, upper, steps)) {
-      Value distance = arith::SubIOp::create(b, end, begin);
-      counts.push_back(arith::CeilDivSIOp::create(b, distance, step));
-      total = arith::MulIOp::create(b, total, counts.back());
-    }
-
-    llvm::SetVector<Value> captures;
-    getUsedValuesDefinedAbove(task.getRegion(), captures);
-    for (ArrayRef<Value> bounds :
-         {ArrayRef(lower), ArrayRef(steps), ArrayRef(counts)})
-      captures.insert(bounds.begin(), bounds.end());
+    LinearLoop loop = LinearLoop::get(b, task);
+    llvm::SetVector<Value> captures = loop.getCaptures(task);
     // Sizes of buffers come with the buffers.
     SmallVector<Value> again, passed;
     llvm::SetVector<Value> needed;
@@ -102,7 +92,7 @@ struct OutlineKernels : pisa::impl::PisaOutlineKernelsPassBase<OutlineKernels> {
     kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
     int32_t threads = static_cast<int32_t>(warps.getInt() * 32);
     kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({threads, 1, 1}));
-    if (auto blocks = task->getAttrOfType<IntegerAttr>("pisa.min_blocks"))
+    if (auto blocks = task->getAttrOfType<IntegerAttr>(kMinBlocksAttr))
       kernel->setAttr("nvvm.minctasm", b.getI32IntegerAttr(blocks.getInt()));
     b.setInsertionPointToStart(&kernel.getBody().front());
     IRMapping mapping;
@@ -116,19 +106,8 @@ struct OutlineKernels : pisa::impl::PisaOutlineKernelsPassBase<OutlineKernels> {
                              : b.clone(*value.getDefiningOp())->getResult(0));
     }
 
-    // Row-major: the last dimension runs fastest.
-    Value rest = gpu::BlockIdOp::create(b, gpu::Dimension::x);
-    SmallVector<Value> ivs = llvm::to_vector(task.getInductionVars());
-    for (int64_t i = ivs.size() - 1; i >= 0; --i) {
-      Value count = mapping.lookup(counts[i]);
-      Value position =
-          i == 0 ? rest : Value(arith::RemUIOp::create(b, rest, count));
-      rest = i == 0 ? rest : Value(arith::DivUIOp::create(b, rest, count));
-      Value scaled =
-          arith::MulIOp::create(b, position, mapping.lookup(steps[i]));
-      mapping.map(ivs[i], Value(arith::AddIOp::create(
-                              b, mapping.lookup(lower[i]), scaled)));
-    }
+    loop.mapIterators(b, task, gpu::BlockIdOp::create(b, gpu::Dimension::x),
+                      mapping);
     for (Operation &op : task.getBody()->without_terminator())
       b.clone(op, mapping);
     gpu::ReturnOp::create(b);
@@ -138,7 +117,7 @@ struct OutlineKernels : pisa::impl::PisaOutlineKernelsPassBase<OutlineKernels> {
     Value size = arith::ConstantIndexOp::create(b, threads);
     Value bytes = arith::ConstantOp::create(
         b, b.getI32IntegerAttr(static_cast<int32_t>(shared.getInt())));
-    gpu::LaunchFuncOp::create(b, kernel, gpu::KernelDim3{total, one, one},
+    gpu::LaunchFuncOp::create(b, kernel, gpu::KernelDim3{loop.total, one, one},
                               gpu::KernelDim3{size, one, one}, bytes, passed);
     task.erase();
     ++numKernels;

@@ -8,6 +8,8 @@
 
 #include "pisa/Conversion/Passes.h"
 
+#include "../Emitter/LinearLoop.h"
+
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -17,7 +19,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 namespace mlir::pisa {
 #define GEN_PASS_DEF_PISAOUTLINETASKSPASS
@@ -25,6 +26,7 @@ namespace mlir::pisa {
 } // namespace mlir::pisa
 
 using namespace mlir;
+using namespace mlir::pisa;
 
 /// The runtime's entry: see pisa/Runtime/CpuRuntime.h.
 static constexpr StringLiteral kParallelFor = "pisaParallelFor";
@@ -47,25 +49,10 @@ public:
           "got one outside");
     ImplicitLocOpBuilder b(forall.getLoc(), forall);
 
-    // Number of iterations of each dimension, and of all.
-    SmallVector<Value> lower = forall.getLowerBound(b);
-    SmallVector<Value> upper = forall.getUpperBound(b);
-    SmallVector<Value> steps = forall.getStep(b);
-    SmallVector<Value> counts;
-    Value total = arith::ConstantIndexOp::create(b, 1);
-    for (auto [begin, end, step] : llvm::zip(lower, upper, steps)) {
-      Value distance = arith::SubIOp::create(b, end, begin);
-      counts.push_back(arith::CeilDivSIOp::create(b, distance, step));
-      total = arith::MulIOp::create(b, total, counts.back());
-    }
-
     // Everything the body needs: its captures, and the loop's own bounds.
     // Constants are cheaper to make again than to pass.
-    llvm::SetVector<Value> captures;
-    getUsedValuesDefinedAbove(forall.getRegion(), captures);
-    for (ArrayRef<Value> bounds :
-         {ArrayRef(lower), ArrayRef(steps), ArrayRef(counts)})
-      captures.insert(bounds.begin(), bounds.end());
+    LinearLoop loop = LinearLoop::get(b, forall);
+    llvm::SetVector<Value> captures = loop.getCaptures(forall);
     SmallVector<Value> constants, passed;
     for (Value value : captures)
       (matchPattern(value, m_Constant()) ? constants : passed).push_back(value);
@@ -81,8 +68,7 @@ public:
       fields.push_back(type);
     }
     auto structType = LLVM::LLVMStructType::getLiteral(b.getContext(), fields);
-    func::FuncOp task =
-        buildTask(forall, structType, constants, passed, lower, steps, counts);
+    func::FuncOp task = buildTask(forall, loop, structType, constants, passed);
 
     // The call: captures go to a struct on the stack of the enclosing function.
     auto pointer = LLVM::LLVMPointerType::get(b.getContext());
@@ -99,7 +85,7 @@ public:
         func::ConstantOp::create(b, task.getFunctionType(), task.getSymName());
     Value address =
         UnrealizedConversionCastOp::create(b, pointer, function).getResult(0);
-    Value count = arith::IndexCastOp::create(b, b.getI64Type(), total);
+    Value count = arith::IndexCastOp::create(b, b.getI64Type(), loop.total);
     func::CallOp::create(b, kParallelFor, TypeRange{},
                          ValueRange{address, frame, count});
     forall.erase();
@@ -111,10 +97,9 @@ private:
     return UnrealizedConversionCastOp::create(b, type, value).getResult(0);
   }
 
-  func::FuncOp buildTask(scf::ForallOp forall, LLVM::LLVMStructType structType,
-                         ArrayRef<Value> constants, ArrayRef<Value> passed,
-                         ArrayRef<Value> lower, ArrayRef<Value> steps,
-                         ArrayRef<Value> counts) {
+  func::FuncOp buildTask(scf::ForallOp forall, const LinearLoop &linear,
+                         LLVM::LLVMStructType structType,
+                         ArrayRef<Value> constants, ArrayRef<Value> passed) {
     auto parent = forall->getParentOfType<func::FuncOp>();
     ImplicitLocOpBuilder b(forall.getLoc(), module.getContext());
     b.setInsertionPoint(parent);
@@ -150,20 +135,8 @@ private:
         scf::ForOp::create(b, begin, end, arith::ConstantIndexOp::create(b, 1));
     func::ReturnOp::create(b);
 
-    // Row-major: the last dimension runs fastest.
     b.setInsertionPointToStart(loop.getBody());
-    Value rest = loop.getInductionVar();
-    SmallVector<Value> ivs = llvm::to_vector(forall.getInductionVars());
-    for (int64_t i = ivs.size() - 1; i >= 0; --i) {
-      Value count = mapping.lookup(counts[i]);
-      Value position =
-          i == 0 ? rest : Value(arith::RemUIOp::create(b, rest, count));
-      rest = i == 0 ? rest : Value(arith::DivUIOp::create(b, rest, count));
-      Value scaled =
-          arith::MulIOp::create(b, position, mapping.lookup(steps[i]));
-      mapping.map(ivs[i], Value(arith::AddIOp::create(
-                              b, mapping.lookup(lower[i]), scaled)));
-    }
+    linear.mapIterators(b, forall, loop.getInductionVar(), mapping);
     for (Operation &op : forall.getBody()->without_terminator())
       b.clone(op, mapping);
 

@@ -34,7 +34,7 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
   using TaskPattern::TaskPattern;
 
   Value fragmentOf(WarpEmitter &e, Value buffer) const {
-    return task.fragments.lookup(e.storageOf(buffer));
+    return task.fragments.lookup(getStorage(buffer));
   }
 
   LogicalResult matchAndRewrite(AttendBlockOp op,
@@ -51,8 +51,8 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
     int64_t depth = e.staticDim(op.getQueries(), 2);
     int64_t valueDim = e.staticDim(op.getValues(), 1);
     Value rows = e.rowsOf(op.getQueries());
-    Value columns = e.storageOf(op.getColumns());
-    Value values = e.storageOf(op.getValues());
+    Value columns = getStorage(op.getColumns());
+    Value values = getStorage(op.getValues());
     Value scale = arith::MulFOp::create(e, op.getScale(),
                                         e.f32(static_cast<float>(M_LOG2E)));
 
@@ -141,7 +141,7 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
       SmallVector<ReassociationIndices> groups = {{0, 1}};
       mask.bias =
           memref::ExpandShapeOp::create(e, ArrayRef<int64_t>{1, numColumns},
-                                        e.storageOf(op.getBias()), groups);
+                                        getStorage(op.getBias()), groups);
       // Keys past the end are the last of a block, and their bias is not 0.
       Value last = e.load(mask.bias, {e.idx(0), e.idx(blockSize - 1)});
       Value partial =
@@ -198,9 +198,9 @@ struct FinishAttention : TaskPattern<FinishAttentionOp> {
   LogicalResult matchAndRewrite(FinishAttentionOp op,
                                 PatternRewriter &rewriter) const override {
     WarpEmitter e(rewriter, op, task);
-    Value accs = task.fragments.lookup(e.storageOf(op.getAcc()));
-    Value maxs = task.fragments.lookup(e.storageOf(op.getMax()));
-    Value sums = task.fragments.lookup(e.storageOf(op.getSum()));
+    Value accs = task.fragments.lookup(getStorage(op.getAcc()));
+    Value maxs = task.fragments.lookup(getStorage(op.getMax()));
+    Value sums = task.fragments.lookup(getStorage(op.getSum()));
     if (!accs || !maxs || !sums)
       return rewriter.notifyMatchFailure(op, "accumulators are not private");
     Value o = op.getO(), zero = e.idx(0);

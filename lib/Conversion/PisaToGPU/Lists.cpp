@@ -255,7 +255,7 @@ struct FillBuffer : TaskPattern<linalg::FillOp> {
                                 PatternRewriter &rewriter) const override {
     WarpEmitter e(rewriter, op, task);
     Value value = op.getInputs()[0], buffer = op.getOutputs()[0];
-    if (Value fragment = task.fragments.lookup(e.storageOf(buffer))) {
+    if (Value fragment = task.fragments.lookup(getStorage(buffer))) {
       auto type = cast<MemRefType>(fragment.getType());
       auto rows = cast<VectorType>(type.getElementType());
       Value splat = e.spread(value, rows.getDimSize(1));

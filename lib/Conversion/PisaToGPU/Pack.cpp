@@ -42,7 +42,7 @@ struct ColumnStorage {
 
   static ColumnStorage get(WarpEmitter &e, Value columns, int64_t headDim) {
     int64_t depth = llvm::alignTo(static_cast<uint64_t>(headDim), kRows);
-    return {e.storageOf(columns), depth, e.staticDim(columns, 0) / depth,
+    return {getStorage(columns), depth, e.staticDim(columns, 0) / depth,
             headDim};
   }
 };
@@ -289,7 +289,7 @@ struct PackValues : TaskPattern<PackValuesOp> {
     int64_t blockSize = e.staticDim(op.getPacked(), 0);
     e.copyRows(op.getV(), e.mul(op.getBlock(), e.idx(blockSize)), kLen,
                blockSize, e.staticDim(op.getPacked(), 1),
-               e.storageOf(op.getPacked()));
+               getStorage(op.getPacked()));
     rewriter.eraseOp(op);
     return success();
   }

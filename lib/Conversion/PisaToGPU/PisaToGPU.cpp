@@ -70,7 +70,7 @@ struct ConvertPisaToGPU
   }
 
   static LogicalResult convert(scf::ForallOp loop) {
-    auto numWarps = loop->getAttrOfType<IntegerAttr>("pisa.num_warps");
+    auto numWarps = loop->getAttrOfType<IntegerAttr>(kNumWarpsAttr);
     if (!numWarps)
       return loop.emitOpError("expected 'pisa.num_warps' to convert, but got "
                               "none; run pisa-assign-memory-spaces");

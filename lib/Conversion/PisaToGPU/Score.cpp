@@ -135,10 +135,10 @@ struct ScoreBlock : TaskPattern<ScoreBlockOp> {
     int64_t nodes = op.getNodes();
     int64_t numColumns = e.staticDim(op.getColumns(), 1);
     Value rows = e.rowsOf(op.getQueries());
-    Value columns = e.storageOf(op.getColumns());
+    Value columns = getStorage(op.getColumns());
     SmallVector<ReassociationIndices> groups = {{0, 1}};
     Value bias = memref::ExpandShapeOp::create(
-        e, ArrayRef<int64_t>{1, numColumns}, e.storageOf(op.getBias()), groups);
+        e, ArrayRef<int64_t>{1, numColumns}, getStorage(op.getBias()), groups);
     Value terms = e.scratchView({layout.numRows, nodes}, e.getF32Type());
     Value scale = arith::MulFOp::create(e, op.getScale(),
                                         e.f32(static_cast<float>(M_LOG2E)));

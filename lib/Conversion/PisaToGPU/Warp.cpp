@@ -94,22 +94,8 @@ Value WarpEmitter::orOfWarp(Value value) {
 // Buffers
 //===----------------------------------------------------------------------===//
 
-Value WarpEmitter::storageOf(Value buffer) {
-  while (Operation *op = buffer.getDefiningOp()) {
-    if (auto view = dyn_cast<memref::SubViewOp>(op))
-      buffer = view.getSource();
-    else if (auto turned = dyn_cast<memref::TransposeOp>(op))
-      buffer = turned.getIn();
-    else if (auto cast = dyn_cast<memref::CastOp>(op))
-      buffer = cast.getSource();
-    else
-      break;
-  }
-  return buffer;
-}
-
 Value WarpEmitter::rowsOf(Value buffer) {
-  Value storage = storageOf(buffer);
+  Value storage = getStorage(buffer);
   if (cast<MemRefType>(storage.getType()).getRank() == 2)
     return storage;
   SmallVector<ReassociationIndices> groups = {{0, 1}, {2}};
@@ -123,7 +109,7 @@ Value WarpEmitter::scratchView(ArrayRef<int64_t> shape, Type type,
   Value arena = gpu::DynamicSharedMemoryOp::create(
       *this, MemRefType::get({ShapedType::kDynamic}, getI8Type(),
                              MemRefLayoutAttrInterface(), space));
-  int64_t offset = op->getAttrOfType<IntegerAttr>("pisa.scratch").getInt();
+  int64_t offset = op->getAttrOfType<IntegerAttr>(kScratchAttr).getInt();
   return memref::ViewOp::create(
       *this, MemRefType::get(shape, type, MemRefLayoutAttrInterface(), space),
       arena, idx(offset + skip), ValueRange{});
@@ -326,7 +312,7 @@ Value WarpEmitter::rowSum(Value fragment) {
 
 RowLayout RowLayout::get(WarpEmitter &e, Value queries, int64_t queryBlock,
                          int64_t heads) {
-  Value storage = e.storageOf(queries);
+  Value storage = getStorage(queries);
   auto type = cast<MemRefType>(storage.getType());
   return {type.getDimSize(1), queryBlock, heads,
           type.getDimSize(0) * type.getDimSize(1)};

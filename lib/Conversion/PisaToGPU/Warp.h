@@ -11,6 +11,8 @@
 
 #include "../Emitter/Emitter.h"
 
+#include "pisa/Dialect/Pisa/Transforms/TaskMemory.h"
+
 #include "llvm/ADT/DenseMap.h"
 
 namespace mlir::pisa {
@@ -65,9 +67,8 @@ public:
   Value orOfWarp(Value i32);
 
   // Buffers.
-  /// The static storage behind a buffer in workgroup memory.
-  Value storageOf(Value buffer);
-  /// The same with all but the last dimension collapsed.
+  /// The storage behind a buffer (`getStorage`) with all but the last dimension
+  /// collapsed.
   Value rowsOf(Value buffer);
   /// The op's scratch as a buffer of workgroup memory; `skip` bytes into it.
   Value scratchView(ArrayRef<int64_t> shape, Type type, int64_t skip = 0);

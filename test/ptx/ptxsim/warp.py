@@ -188,12 +188,16 @@ def row_addresses(b, address, w, count):
     return address(lanes), lanes
 
 
+def matrix_shape(i, name):
+    """How many 8x8 matrices an ldmatrix or stmatrix moves, and whether transposed."""
+    if i.mods[-1] != "b16" or "m8n8" not in i.mods:
+        raise Unsupported(f"{name} of other than m8n8 b16")
+    return next(int(x[1]) for x in i.mods if x in ("x1", "x2", "x4")), "trans" in i.mods
+
+
 @warp_op("ldmatrix")
 def _ldmatrix(b, i):
-    count = next(int(x[1]) for x in i.mods if x in ("x1", "x2", "x4"))
-    trans = "trans" in i.mods
-    if i.mods[-1] != "b16" or "m8n8" not in i.mods:
-        raise Unsupported("ldmatrix of other than m8n8 b16")
+    count, trans = matrix_shape(i, "ldmatrix")
     parts = i.args[0][1] if i.args[0][0] == "vec" else [i.args[0]]
     ds = [b.dst(a, "b32").reshape(-1, 32) for a in parts]
     address = addresses(b, i.args[1])
@@ -219,10 +223,7 @@ def _ldmatrix(b, i):
 
 @warp_op("stmatrix")
 def _stmatrix(b, i):
-    count = next(int(x[1]) for x in i.mods if x in ("x1", "x2", "x4"))
-    trans = "trans" in i.mods
-    if i.mods[-1] != "b16" or "m8n8" not in i.mods:
-        raise Unsupported("stmatrix of other than m8n8 b16")
+    count, trans = matrix_shape(i, "stmatrix")
     parts = i.args[1][1] if i.args[1][0] == "vec" else [i.args[1]]
     xs = [b.src(a, "b32").reshape(-1, 32) for a in parts]
     address = addresses(b, i.args[0])

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TaskMemory.h"
-
 #include "pisa/Dialect/Pisa/Transforms/Passes.h"
+#include "pisa/Dialect/Pisa/Transforms/TaskMemory.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -244,7 +244,8 @@ def Pisa_ScoreBlockOp : Pisa_TileOp<"score_block", 7> {
     For each query block j and each entry e of its list with e / nodes = `block`:
     the sum over its real rows of the natural log of the sum over the columns of
     node e % nodes of 2^(row . column + bias). The other scores stay: `scores` is
-    read. A list of at most `limit` entries is skipped. `num_queries` counts the
+    read. A list of at most `limit` entries may be skipped: its scores are
+    unspecified. `num_queries` counts the
     queries of the task, `heads` is G; `row_tile` rows are held at a time.
 
     If the largest exponent of a row is not finite it is that row's term: an empty

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PISA_LIB_DIALECT_PISA_TRANSFORMS_TASKMEMORY_H
-#define PISA_LIB_DIALECT_PISA_TRANSFORMS_TASKMEMORY_H
+#ifndef PISA_DIALECT_PISA_TRANSFORMS_TASKMEMORY_H
+#define PISA_DIALECT_PISA_TRANSFORMS_TASKMEMORY_H
 
 #include "pisa/Dialect/Pisa/IR/Pisa.h"
 
@@ -49,4 +49,4 @@ std::optional<ByteRange> getScratchRange(Operation *op);
 
 } // namespace mlir::pisa
 
-#endif // PISA_LIB_DIALECT_PISA_TRANSFORMS_TASKMEMORY_H
+#endif // PISA_DIALECT_PISA_TRANSFORMS_TASKMEMORY_H
