@@ -419,16 +419,22 @@ struct ScoreEntries : TaskPattern<ScoreEntriesOp> {
                    Value queries = e.min(
                        e.sub(numQueries, e.mul(list, e.idx(g.queryBlock))),
                        e.idx(g.queryBlock));
-                   Value rowsLeft = e.min(e.sub(e.mul(queries, e.idx(g.heads)),
-                                                e.mul(part, e.idx(kRows))),
-                                          e.idx(std::min(g.real, kRows)));
+                   Value rowsLeft = e.sub(e.mul(queries, e.idx(g.heads)),
+                                          e.mul(part, e.idx(kRows)));
                    Value row0 =
                        e.add(warpRow, e.mul(e.lane(), e.idx(g.rowsInTile)));
+                   // The same number of steps for all lanes (WarpEmitter::share).
                    Value sum = e.loop(
-                       zero, rowsLeft, 1, total,
+                       zero, e.idx(std::min(g.real, kRows)), 1, total,
                        [&](Value r, ValueRange sum) -> SmallVector<Value> {
                          Value term = e.load(terms, {e.add(row0, r), zero});
-                         return {arith::AddFOp::create(e, sum[0], term)};
+                         Value more = arith::AddFOp::create(e, sum[0], term);
+                         if (g.queryBlock == 1)
+                           return {more};
+                         Value real =
+                             e.cmp(arith::CmpIPredicate::slt, r, rowsLeft);
+                         return {
+                             arith::SelectOp::create(e, real, more, sum[0])};
                        })[0];
                    Value isLast = e.cmp(arith::CmpIPredicate::eq, part,
                                         e.idx(g.tilesPerEntry - 1));

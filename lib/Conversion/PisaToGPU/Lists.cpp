@@ -105,9 +105,10 @@ struct ExpandNodes : TaskPattern<ExpandNodesOp> {
             });
             return {e.add(carried[0], e.countOnes(votes))};
           })[0];
-      e.loop(
-          e.add(e.toIndex(count), lane), e.idx(width), kWarpSize,
-          [&](Value i) { e.store(e.i32(-1), children, {zero, zero, j, i}); });
+      Value used = e.toIndex(count);
+      e.forEachLane(e.sub(e.idx(width), used), [&](Value i) {
+        e.store(e.i32(-1), children, {zero, zero, j, e.add(used, i)});
+      });
     });
     rewriter.eraseOp(op);
     return success();
@@ -203,12 +204,13 @@ struct SelectTopk : TaskPattern<SelectTopkOp> {
             });
       };
       Value count = e.choose(fits, e.getI32Type(), keepAll, keepBest)[0];
-      e.loop(e.add(e.toIndex(count), lane), e.idx(limit), kWarpSize,
-             [&](Value slot) {
-               e.store(e.i32(-1), kept, {zero, zero, j, slot});
-               if (Value scores = op.getKeptScores())
-                 e.store(e.f32(e.negInf()), scores, {zero, zero, j, slot});
-             });
+      Value used = e.toIndex(count);
+      e.forEachLane(e.sub(e.idx(limit), used), [&](Value i) {
+        Value slot = e.add(used, i);
+        e.store(e.i32(-1), kept, {zero, zero, j, slot});
+        if (Value scores = op.getKeptScores())
+          e.store(e.f32(e.negInf()), scores, {zero, zero, j, slot});
+      });
       if (Value counts = op.getCount())
         e.when(e.cmp(arith::CmpIPredicate::eq, lane, zero),
                [&] { e.store(count, counts, {zero, zero, j}); });

@@ -210,10 +210,15 @@ struct ScoreBlock : TaskPattern<ScoreBlockOp> {
                 : e.toIndex(arith::RemUIOp::create(e, entry, e.i32(nodes)));
         Value row0 = e.mul(j, e.idx(layout.rowsPerBlock));
         Value total =
-            e.loop(zero, count, 1, e.f32(0),
+            e.loop(zero, e.idx(most), 1, e.f32(0),
                    [&](Value r, ValueRange sum) -> SmallVector<Value> {
                      Value term = e.load(terms, {e.add(row0, r), node});
-                     return {arith::AddFOp::create(e, sum[0], term)};
+                     Value more = arith::AddFOp::create(e, sum[0], term);
+                     if (layout.queryBlock == 1)
+                       return {more};
+                     // The same number of steps for all (WarpEmitter::share).
+                     Value real = e.cmp(arith::CmpIPredicate::slt, r, count);
+                     return {arith::SelectOp::create(e, real, more, sum[0])};
                    })[0];
         Value ln2 = e.f32(static_cast<float>(M_LN2));
         e.store(arith::MulFOp::create(e, total, ln2), op.getScores(),

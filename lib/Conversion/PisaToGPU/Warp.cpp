@@ -11,6 +11,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -33,16 +34,39 @@ void WarpEmitter::barrier() {
 }
 void WarpEmitter::syncWarp() { NVVM::SyncWarpOp::create(*this, i32(-1)); }
 
+bool WarpEmitter::divides(Value count, int64_t step) {
+  APInt known;
+  return matchPattern(count, m_ConstantInt(&known)) &&
+         known.getSExtValue() % step == 0;
+}
+void WarpEmitter::share(Value who, Value count, int64_t step,
+                        function_ref<void(Value)> body) {
+  if (divides(count, step))
+    return loop(who, count, step, body);
+  loop(idx(0), count, step, [&](Value base) {
+    Value i = add(base, who);
+    when(cmp(arith::CmpIPredicate::slt, i, count), [&] { body(i); });
+  });
+}
 void WarpEmitter::forEachThread(Value count, function_ref<void(Value)> body) {
-  loop(thread(), count, numThreads(), body);
+  share(thread(), count, numThreads(), body);
 }
 void WarpEmitter::forEachLane(Value count, function_ref<void(Value)> body) {
-  loop(lane(), count, kWarpSize, body);
+  share(lane(), count, kWarpSize, body);
 }
 SmallVector<Value> WarpEmitter::forEachLane(
     Value count, ValueRange inits,
     function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-  return loop(lane(), count, kWarpSize, inits, body);
+  if (divides(count, kWarpSize))
+    return loop(lane(), count, kWarpSize, inits, body);
+  return loop(idx(0), count, kWarpSize, inits,
+              [&](Value base, ValueRange carried) -> SmallVector<Value> {
+                Value i = add(base, lane());
+                return choose(
+                    cmp(arith::CmpIPredicate::slt, i, count),
+                    inits.getTypes(), [&] { return body(i, carried); },
+                    [&] { return llvm::to_vector(carried); });
+              });
 }
 void WarpEmitter::forEachWarp(Value count, function_ref<void(Value)> body) {
   loop(warp(), count, task.numWarps, body);

@@ -124,6 +124,16 @@ public:
   Value rowSum(Value fragment);
 
   const TaskContext &task;
+
+private:
+  /// Iterations [0, count), of which `who` takes every `step`-th. All take the
+  /// same number of steps, the last of them perhaps idle: ptxas lets lanes that
+  /// leave a loop at different times stay apart, bar.warp.sync or not, and
+  /// ldmatrix and matrix products of a part of a warp compute rubbish.
+  void share(Value who, Value count, int64_t step,
+             function_ref<void(Value)> body);
+  /// Whether `count` is known to be a multiple of `step`.
+  static bool divides(Value count, int64_t step);
 };
 
 /// Rows of a task in the flattened [nq M] order.
