@@ -13,6 +13,7 @@
 #include "pisa/Conversion/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -54,6 +55,12 @@ void pisa::buildGpuCode(OpPassManager &pm) {
   // Upstream from here on. The host keeps sizes, scratch and launches.
   pm.addPass(createLowerAffinePass());
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  // 64-bit indices cost twice, and divisions of them far more. Thread numbers
+  // and places in a task fit in 32 bits.
+  arith::ArithIntRangeNarrowingOptions narrow;
+  narrow.bitwidthsSupported = {32};
+  kernels.addPass(arith::createArithIntRangeNarrowing(narrow));
+  kernels.addPass(createCanonicalizerPass());
   kernels.addPass(createPisaLowerAddressSpacesPass());
   kernels.addPass(createConvertMathToLLVMPass());
   kernels.addPass(memref::createExpandStridedMetadataPass());

@@ -1,16 +1,17 @@
 // RUN: pisa-opt %s -pisa-decompose-tiles -canonicalize -cse | FileCheck %s
 
-// route_upper starts at the root, goes down level by level, and ends with the
-// children of what it kept at level 2.
+// route_upper starts at the lowest level that shows at most W nodes, all of which
+// it keeps, goes down level by level, and ends with the children of what it kept
+// at level 2.
 
 // CHECK-LABEL: func.func @upper(
-// CHECK-DAG: %[[ROOT:.*]] = arith.constant 0 : i32
-// CHECK-DAG: %[[NONE:.*]] = arith.constant -1 : i32
 // CHECK-NOT: pisa.route_upper
-// CHECK: linalg.fill ins(%[[NONE]] : i32) {{.*}} tensor<1x1x64x4xi32>
-// CHECK: linalg.fill ins(%[[ROOT]] : i32) {{.*}} tensor<1x1x64x1xi32>
-// CHECK: %[[KEPT:.*]] = tensor.insert_slice
 // CHECK: %[[Q:.*]] = pisa.pack_queries
+// CHECK: %[[TOP:.*]]:2 = scf.for {{.*}} iter_args(%[[N:.*]] = %{{.*}}, %[[L:.*]] = %c2)
+// CHECK: arith.cmpi sgt, %[[N]], %c4
+// CHECK: %[[KEPT:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<1x1x64x4xi32>)
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: linalg.index 3
 // CHECK: %[[ALL:.*]] = scf.for {{.*}} iter_args(%[[NODES:.*]] = %[[KEPT]]) -> (tensor<1x1x64x4xi32>)
 // CHECK: %[[CAND:.*]] = pisa.expand_nodes {{.*}}ins(%[[NODES]] :
 // CHECK: scf.while

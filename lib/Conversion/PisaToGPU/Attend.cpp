@@ -263,7 +263,8 @@ struct FinishAttention : TaskPattern<FinishAttentionOp> {
       e.forEachLane(e.idx(kRows * chunks), [&](Value i) {
         Value r = e.div(i, chunks);
         Value depth = e.mul(e.rem(i, chunks), e.idx(kChunk));
-        auto [real, head, query] = target(r);
+        Value real, head, query;
+        std::tie(real, head, query) = target(r);
         Value from = e.add(row0, r);
         e.when(real, [&] {
           e.when(
@@ -288,7 +289,8 @@ struct FinishAttention : TaskPattern<FinishAttentionOp> {
       });
       if (op.getLse())
         e.forEachLane(e.idx(kRows), [&](Value r) {
-          auto [real, head, query] = target(r);
+          Value real, head, query;
+          std::tie(real, head, query) = target(r);
           e.when(real, [&] {
             e.store(e.load(stagedLse, {e.add(row0, r), zero}), op.getLse(),
                     {zero, head, query});

@@ -91,24 +91,6 @@ struct ListEntries : TaskPattern<ListEntriesOp> {
 struct PlaceEntries : TaskPattern<PlaceEntriesOp> {
   using TaskPattern::TaskPattern;
 
-  /// Inclusive sum over the lanes of a warp.
-  static Value scan(WarpEmitter &e, Value x) {
-    Value lane = e.lane();
-    for (int32_t step = 1; step < kWarpSize; step *= 2) {
-      Value other =
-          gpu::ShuffleOp::create(e, x, step, kWarpSize, gpu::ShuffleMode::UP)
-              .getShuffleResult();
-      Value has = e.cmp(arith::CmpIPredicate::sge, lane, e.idx(step));
-      x = arith::SelectOp::create(e, has, e.add(x, other), x);
-    }
-    return x;
-  }
-  static Value lastLane(WarpEmitter &e, Value x) {
-    return gpu::ShuffleOp::create(e, x, kWarpSize - 1, kWarpSize,
-                                  gpu::ShuffleMode::IDX)
-        .getShuffleResult();
-  }
-
   LogicalResult matchAndRewrite(PlaceEntriesOp op,
                                 PatternRewriter &rewriter) const override {
     if (!isOneTask(op.getItems()))
@@ -139,7 +121,7 @@ struct PlaceEntries : TaskPattern<PlaceEntriesOp> {
             Value work = arith::DivUIOp::create(
                 e, e.add(count, e.i32(static_cast<int32_t>(gather - 1))),
                 e.i32(static_cast<int32_t>(gather)));
-            Value countSum = scan(e, count), workSum = scan(e, work);
+            Value countSum = e.scan(count), workSum = e.scan(work);
             Value start = e.add(carried[0], e.sub(countSum, count));
             Value item = e.add(carried[1], e.sub(workSum, work));
             e.when(inside, [&] {
@@ -152,8 +134,8 @@ struct PlaceEntries : TaskPattern<PlaceEntriesOp> {
                 e.store(first, items, {zero, zero, place, one});
               });
             });
-            return {e.add(carried[0], lastLane(e, countSum)),
-                    e.add(carried[1], lastLane(e, workSum))};
+            return {e.add(carried[0], e.lastLane(countSum)),
+                    e.add(carried[1], e.lastLane(workSum))};
           });
       e.when(e.cmp(arith::CmpIPredicate::eq, lane, zero),
              [&] { e.store(end[0], rows, {zero, zero, blocks}); });

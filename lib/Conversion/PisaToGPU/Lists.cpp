@@ -115,6 +115,140 @@ struct ExpandNodes : TaskPattern<ExpandNodesOp> {
   }
 };
 
+/// A bitmap of the nodes that any list names, and the sum of its words' ones
+/// before each word: an entry's place is two loads away.
+struct UnionNodes : TaskPattern<UnionNodesOp> {
+  using TaskPattern::TaskPattern;
+
+  struct Bitmap {
+    Value bits;   ///< memref<words x i32>
+    Value before; ///< ones in all words before, this pass and earlier ones
+    Value begin;  ///< node of the first bit
+    Value end;    ///< past the last bit
+
+    /// Place of the set bit of node `begin + bit`.
+    Value placeOf(WarpEmitter &e, Value bit) const {
+      Value word = e.div(bit, kWordBits);
+      Value one =
+          arith::ShLIOp::create(e, e.i32(1), e.toI32(e.rem(bit, kWordBits)));
+      Value below = arith::AndIOp::create(e, e.load(bits, word),
+                                          e.sub(one, e.i32(1)));
+      return e.add(e.load(before, word), e.countOnes(below));
+    }
+    Value isSet(WarpEmitter &e, Value bit) const {
+      Value word = e.load(bits, e.div(bit, kWordBits));
+      Value one =
+          arith::ShLIOp::create(e, e.i32(1), e.toI32(e.rem(bit, kWordBits)));
+      return e.cmp(arith::CmpIPredicate::ne,
+                   arith::AndIOp::create(e, word, one), e.i32(0));
+    }
+  };
+
+  LogicalResult matchAndRewrite(UnionNodesOp op,
+                                PatternRewriter &rewriter) const override {
+    WarpEmitter e(rewriter, op, task);
+    Value nodes = op.getNodes(), zero = e.idx(0);
+    int64_t n = e.staticDim(op.getLists(), 3);
+    int64_t capacity = e.staticDim(nodes, 0);
+    Bitmap bitmap;
+    bitmap.bits = e.scratchView({kUnionWords}, e.getI32Type());
+    bitmap.before =
+        e.scratchView({kUnionWords}, e.getI32Type(), 4 * kUnionWords);
+    Value entries = e.mul(e.dim(op.getLists(), 2), e.idx(n));
+    auto at = [&](Value i) {
+      return SmallVector<Value>{zero, zero, e.div(i, n), e.rem(i, n)};
+    };
+
+    e.forEachThread(entries, [&](Value i) {
+      e.store(e.i32(-1), op.getPlaces(), at(i));
+    });
+    // Levels of more nodes than the bitmap has bits take several passes.
+    constexpr int64_t passNodes = kUnionWords * kWordBits;
+    Value total = e.loop(
+        zero, op.getLimit(), passNodes, e.i32(0),
+        [&](Value begin, ValueRange carried) -> SmallVector<Value> {
+          bitmap.begin = begin;
+          bitmap.end = e.min(e.add(begin, e.idx(passNodes)), op.getLimit());
+          return {pass(e, op, bitmap, entries, at, carried[0])};
+        })[0];
+    Value count = e.toIndex(total);
+    e.forEachThread(e.sub(e.idx(capacity), count), [&](Value i) {
+      e.store(e.i32(-1), nodes, e.add(count, i));
+    });
+    e.when(e.cmp(arith::CmpIPredicate::eq, e.thread(), zero),
+           [&] { e.store(total, op.getCount(), zero); });
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  /// Places of the nodes in [begin, end), after `carried` earlier ones; returns
+  /// how many there are up to here.
+  static Value pass(WarpEmitter &e, UnionNodesOp op, const Bitmap &bitmap,
+                    Value entries,
+                    function_ref<SmallVector<Value>(Value)> at,
+                    Value carried) {
+    Value zero = e.idx(0);
+    Value size = e.sub(bitmap.end, bitmap.begin);
+    Value words = arith::CeilDivSIOp::create(e, size, e.idx(kWordBits));
+    // The bit of entry i, and whether it is of this pass.
+    auto bitOf = [&](Value i) {
+      Value entry = e.toIndex(e.load(op.getLists(), at(i)));
+      Value mine =
+          e.both(e.cmp(arith::CmpIPredicate::sge, entry, bitmap.begin),
+                 e.cmp(arith::CmpIPredicate::slt, entry, bitmap.end));
+      return std::pair(e.sub(entry, bitmap.begin), mine);
+    };
+    e.forEachThread(words,
+                    [&](Value w) { e.store(e.i32(0), bitmap.bits, w); });
+    e.barrier();
+    e.forEachThread(entries, [&](Value i) {
+      Value bit, mine;
+      std::tie(bit, mine) = bitOf(i);
+      e.when(mine, [&] {
+        Value one =
+            arith::ShLIOp::create(e, e.i32(1), e.toI32(e.rem(bit, kWordBits)));
+        memref::AtomicRMWOp::create(e, arith::AtomicRMWKind::ori, one,
+                                    bitmap.bits,
+                                    ValueRange{e.div(bit, kWordBits)});
+      });
+    });
+    e.barrier();
+    // Every warp sums, for all need the total; the first one writes.
+    Value writes = e.cmp(arith::CmpIPredicate::eq, e.warp(), zero);
+    Value total = e.loop(
+        zero, words, kWarpSize, carried,
+        [&](Value base, ValueRange sums) -> SmallVector<Value> {
+          Value w = e.add(base, e.lane());
+          Value inside = e.cmp(arith::CmpIPredicate::slt, w, words);
+          Value safe = arith::SelectOp::create(e, inside, w, zero);
+          Value ones = arith::SelectOp::create(
+              e, inside, e.countOnes(e.load(bitmap.bits, safe)), e.i32(0));
+          Value upTo = e.scan(ones);
+          e.when(e.both(writes, inside), [&] {
+            e.store(e.add(sums[0], e.sub(upTo, ones)), bitmap.before, w);
+          });
+          return {e.add(sums[0], e.lastLane(upTo))};
+        })[0];
+    e.barrier();
+    e.forEachThread(size, [&](Value bit) {
+      e.when(bitmap.isSet(e, bit), [&] {
+        e.store(e.toI32(e.add(bitmap.begin, bit)), op.getNodes(),
+                e.toIndex(bitmap.placeOf(e, bit)));
+      });
+    });
+    e.forEachThread(entries, [&](Value i) {
+      Value bit, mine;
+      std::tie(bit, mine) = bitOf(i);
+      e.when(mine, [&] {
+        e.store(bitmap.placeOf(e, bit), op.getPlaces(), at(i));
+      });
+    });
+    // The next pass clears the bitmap.
+    e.barrier();
+    return total;
+  }
+};
+
 /// One warp a list: candidates are ordered by an integer key (forced ones
 /// first, then by score as docs/Spec.md section 2 says, padding last), and each
 /// lane counts the keys that come before its own.
@@ -312,7 +446,7 @@ struct CopyBuffer : TaskPattern<linalg::CopyOp> {
   }
 };
 
-/// Elementwise work on lengths: one thread.
+/// Elementwise work on lengths and lists.
 struct MapBuffer : TaskPattern<linalg::GenericOp> {
   using TaskPattern::TaskPattern;
 
@@ -330,8 +464,12 @@ struct MapBuffer : TaskPattern<linalg::GenericOp> {
            llvm::zip(op->getOperands(), op.getBody()->getArguments()))
         if (!argument.use_empty())
           mapping.map(argument, e.load(operand, indices));
-      for (Operation &inner : op.getBody()->without_terminator())
-        e.clone(inner, mapping);
+      for (Operation &inner : op.getBody()->without_terminator()) {
+        if (auto index = dyn_cast<linalg::IndexOp>(inner))
+          mapping.map(index, indices[index.getDim()]);
+        else
+          e.clone(inner, mapping);
+      }
       Value result = op.getBody()->getTerminator()->getOperand(0);
       e.store(mapping.lookupOrDefault(result), out, indices);
     });
@@ -344,6 +482,6 @@ struct MapBuffer : TaskPattern<linalg::GenericOp> {
 
 void pisa::populateGPUListPatterns(RewritePatternSet &patterns,
                                    const TaskContext &task) {
-  patterns.add<NextBlock, ExpandNodes, SelectTopk, FillBuffer, CopyBuffer,
+  patterns.add<NextBlock, ExpandNodes, UnionNodes, SelectTopk, FillBuffer, CopyBuffer,
                MapBuffer>(patterns.getContext(), task);
 }

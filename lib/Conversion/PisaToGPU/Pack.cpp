@@ -136,17 +136,31 @@ struct PackColumns : TaskPattern<PackColumnsOp> {
     Value firstRow = e.mul(op.getBlock(), e.idx(group * nodes));
     // Row of the source behind a column, and the keys that it stands for.
     auto rowAndCount = [&](Value column) -> std::pair<Value, Value> {
-      Value inner = column;
-      if (nodes != 1)
-        inner = e.add(e.mul(e.rem(column, nodes), e.idx(group)),
-                      e.div(column, nodes));
-      Value row = e.add(firstRow, inner);
+      bool padded = group * nodes != numColumns;
+      Value real;
+      if (padded) {
+        real = e.cmp(arith::CmpIPredicate::slt, column, e.idx(group * nodes));
+        column = arith::SelectOp::create(e, real, column, e.idx(0));
+      }
+      Value node = e.rem(column, nodes), child = e.div(column, nodes);
+      Value row;
+      if (Value listed = op.getListed()) {
+        Value place = e.add(e.mul(op.getBlock(), e.idx(nodes)), node);
+        Value inside =
+            e.cmp(arith::CmpIPredicate::slt, place, e.dim(listed, 0));
+        Value safe = arith::SelectOp::create(e, inside, place, e.idx(0));
+        Value name = e.toIndex(e.load(listed, safe));
+        Value named = e.both(
+            inside, e.cmp(arith::CmpIPredicate::sge, name, e.idx(0)));
+        real = padded ? e.both(real, named) : named;
+        row = e.add(e.mul(name, e.idx(group)), child);
+      } else {
+        row = e.add(firstRow, e.add(e.mul(node, e.idx(group)), child));
+      }
       Value count = e.sub(kLen, e.mul(row, keysPerRow));
       count = e.max(e.min(count, keysPerRow), e.idx(0));
-      if (group * nodes != numColumns)
-        count = arith::SelectOp::create(
-            e, e.cmp(arith::CmpIPredicate::slt, column, e.idx(group * nodes)),
-            count, e.idx(0));
+      if (real)
+        count = arith::SelectOp::create(e, real, count, e.idx(0));
       return {row, count};
     };
     auto anyRows = [&] {
@@ -164,12 +178,16 @@ struct PackColumns : TaskPattern<PackColumnsOp> {
         return r;
       return e.add(e.mul(e.rem(r, group), e.idx(nodes)), e.div(r, group));
     };
-    bool whole = storage.parts == 1 && storage.depth == storage.headDim &&
-                 group * nodes == numColumns &&
-                 e.numThreads() % (storage.depth / kChunk) == 0 &&
+    int64_t chunks = storage.depth / kChunk;
+    bool plain = storage.parts == 1 && storage.depth == storage.headDim &&
+                 group * nodes == numColumns && e.numThreads() % chunks == 0 &&
                  e.sameElementType(source, storage.rows);
-    if (!whole) {
+    if (!plain) {
       anyRows();
+    } else if (op.getListed()) {
+      e.when(
+          e.isAligned(source), [&] { gatherRows(e, op, storage, kLen); },
+          anyRows);
     } else {
       Value lastRow = e.add(firstRow, e.idx(group * nodes));
       Value complete =
@@ -193,6 +211,43 @@ struct PackColumns : TaskPattern<PackColumnsOp> {
     });
     rewriter.eraseOp(op);
     return success();
+  }
+
+  /// The children of listed nodes. Every thread copies one 16-byte column of
+  /// every few nodes.
+  static void gatherRows(WarpEmitter &e, PackColumnsOp op,
+                         const ColumnStorage &storage, Value kLen) {
+    int64_t group = op.getGroup(), nodes = op.getNodes();
+    int64_t chunks = storage.depth / kChunk;
+    int64_t atOnce = e.numThreads() / chunks;
+    Value zero = e.idx(0), listed = op.getListed();
+    Value depth = e.mul(e.rem(e.thread(), chunks), e.idx(kChunk));
+    Value node0 = e.div(e.thread(), chunks);
+    Value place0 = e.mul(op.getBlock(), e.idx(nodes));
+    Value capacity = e.dim(listed, 0);
+    for (int64_t i = 0; i < nodes; i += atOnce) {
+      Value node = e.add(node0, e.idx(i));
+      Value place = e.add(place0, node);
+      Value inside = e.cmp(arith::CmpIPredicate::slt, place, capacity);
+      if (i + atOnce > nodes)
+        inside = e.both(
+            inside, e.cmp(arith::CmpIPredicate::slt, node, e.idx(nodes)));
+      e.when(inside, [&] {
+        Value name = e.toIndex(e.load(listed, place));
+        Value exists = e.cmp(arith::CmpIPredicate::sge, name, zero);
+        for (int64_t child = 0; child < group; ++child) {
+          Value row = e.add(e.mul(name, e.idx(group)), e.idx(child));
+          Value present = e.both(
+              exists, e.cmp(arith::CmpIPredicate::slt,
+                            e.mul(row, op.getKeysPerRow()), kLen));
+          Value safe = arith::SelectOp::create(
+              e, present, e.add(op.getRowBase(), row), zero);
+          e.copyAlignedChunk(present, op.getSource(), {zero, zero, safe, depth},
+                             storage.rows,
+                             {e.add(node, e.idx(child * nodes)), depth});
+        }
+      });
+    }
   }
 };
 

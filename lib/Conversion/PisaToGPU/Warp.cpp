@@ -114,6 +114,23 @@ Value WarpEmitter::orOfWarp(Value value) {
                                i32(-1));
 }
 
+Value WarpEmitter::scan(Value value) {
+  Value place = lane();
+  for (int32_t step = 1; step < kWarpSize; step *= 2) {
+    Value other = gpu::ShuffleOp::create(*this, value, step, kWarpSize,
+                                         gpu::ShuffleMode::UP)
+                      .getShuffleResult();
+    Value has = cmp(arith::CmpIPredicate::sge, place, idx(step));
+    value = arith::SelectOp::create(*this, has, add(value, other), value);
+  }
+  return value;
+}
+Value WarpEmitter::lastLane(Value value) {
+  return gpu::ShuffleOp::create(*this, value, kWarpSize - 1, kWarpSize,
+                                gpu::ShuffleMode::IDX)
+      .getShuffleResult();
+}
+
 //===----------------------------------------------------------------------===//
 // Buffers
 //===----------------------------------------------------------------------===//
@@ -170,14 +187,7 @@ void WarpEmitter::copyChunk(Value aligned, Value present, Value source,
     safe.push_back(arith::SelectOp::create(*this, present, index, idx(0)));
   when(
       aligned,
-      [&] {
-        Value count =
-            arith::SelectOp::create(*this, present, idx(kChunk), idx(0));
-        nvgpu::DeviceAsyncCopyOp::create(
-            *this, nvgpu::DeviceAsyncTokenType::get(getContext()), target,
-            targetIndices, source, safe, getIndexAttr(kChunk), count,
-            /*bypassL1=*/getUnitAttr());
-      },
+      [&] { copyAlignedChunk(present, source, safe, target, targetIndices); },
       [&] {
         loop(idx(0), idx(kChunk), 1, [&](Value i) {
           Value zero =
@@ -195,6 +205,16 @@ void WarpEmitter::copyChunk(Value aligned, Value present, Value source,
           store(x, target, at);
         });
       });
+}
+
+void WarpEmitter::copyAlignedChunk(Value present, Value source,
+                                   ValueRange sourceIndices, Value target,
+                                   ValueRange targetIndices) {
+  Value count = arith::SelectOp::create(*this, present, idx(kChunk), idx(0));
+  nvgpu::DeviceAsyncCopyOp::create(
+      *this, nvgpu::DeviceAsyncTokenType::get(getContext()), target,
+      targetIndices, source, sourceIndices, getIndexAttr(kChunk), count,
+      /*bypassL1=*/getUnitAttr());
 }
 
 void WarpEmitter::copyWholeChunk(Value source, ValueRange sourceIndices,

@@ -65,6 +65,10 @@ public:
   Value lanesBelow();
   Value minOfWarp(Value i32);
   Value orOfWarp(Value i32);
+  /// Inclusive sum over the lanes.
+  Value scan(Value i32);
+  /// The last lane's value.
+  Value lastLane(Value i32);
 
   // Buffers.
   /// The storage behind a buffer (`getStorage`) with all but the last dimension
@@ -89,6 +93,9 @@ public:
                  ValueRange sourceIndices, Value target,
                  ValueRange targetIndices);
 
+  /// The same where the source is aligned and its indices are safe to name.
+  void copyAlignedChunk(Value present, Value source, ValueRange sourceIndices,
+                        Value target, ValueRange targetIndices);
   /// Copies 8 elements that are there and aligned.
   void copyWholeChunk(Value source, ValueRange sourceIndices, Value target,
                       ValueRange targetIndices);

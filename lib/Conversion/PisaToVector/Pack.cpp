@@ -72,6 +72,8 @@ struct PackColumns : OpRewritePattern<PackColumnsOp> {
 
   LogicalResult matchAndRewrite(PackColumnsOp op,
                                 PatternRewriter &rewriter) const override {
+    if (op.getListed())
+      return rewriter.notifyMatchFailure(op, "gathers listed nodes");
     Emitter e(rewriter, op);
     Value source = op.getSource(), columns = op.getColumns();
     auto type = cast<MemRefType>(columns.getType());

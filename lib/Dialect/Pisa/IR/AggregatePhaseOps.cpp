@@ -65,6 +65,21 @@ public:
     Value constant = arith::ConstantOp::create(b, loc, value);
     return linalg::FillOp::create(b, loc, constant, init).getResult(0);
   }
+  /// Lists of 0, 1, 2, ...
+  Value countUp(ArrayRef<OpFoldResult> sizes) {
+    Value init = empty(sizes, b.getI32Type());
+    int64_t rank = sizes.size();
+    auto generic = linalg::GenericOp::create(
+        b, loc, init.getType(), ValueRange{}, init,
+        b.getMultiDimIdentityMap(rank),
+        SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
+        [&](OpBuilder &b, Location loc, ValueRange) {
+          Value i = linalg::IndexOp::create(b, loc, rank - 1);
+          Value i32 = arith::IndexCastOp::create(b, loc, b.getI32Type(), i);
+          linalg::YieldOp::create(b, loc, i32);
+        });
+    return generic.getResult(0);
+  }
   OpFoldResult attr(int64_t value) { return b.getIndexAttr(value); }
   IntegerAttr i64(int64_t value) { return b.getI64IntegerAttr(value); }
 
@@ -128,7 +143,7 @@ public:
     return PackColumnsOp::create(
         b, loc, TypeRange{columns.getType(), bias.getType()},
         i64(keyColumns().group), i64(keyColumns().nodes), k, kLen, index(0),
-        block, /*keys_per_row=*/index(1), columns, bias);
+        block, /*keys_per_row=*/index(1), /*listed=*/Value(), columns, bias);
   }
 
   /// Emits a loop over the union of `lists`, in ascending order. `step` gets
@@ -158,28 +173,88 @@ public:
     return loop.getResults().drop_front();
   }
 
-  /// Scores of `lists` from blocks of columns that `pack` makes of a block.
-  Value scoreBlocks(
-      Value packed, Value lists, Value q, Value scale, int64_t parts,
-      ColumnGroups groups, Value limitBlock, int64_t limit, Value init,
-      function_ref<Operation *(Value block, Value columns, Value bias)> pack) {
-    Value columns =
-        empty({attr(parts * paddedDim(dimOf(q, 3))), attr(groups.columns())},
-              operandType());
-    Value bias = empty({attr(groups.columns())}, b.getF32Type());
-    Value numQueries = tensor::DimOp::create(b, loc, q, 2);
+  /// Makes a block of columns and their bias.
+  using PackFn = function_ref<Operation *(Value block, Value columns,
+                                          Value bias)>;
+
+  /// Scores lists from one block of columns after the other.
+  class BlockScorer {
+  public:
+    BlockScorer(TaskBuilder &t, Value packed, Value q, Value scale,
+                int64_t parts, ColumnGroups groups, int64_t limit, PackFn pack)
+        : t(t), packed(packed), scale(t.scoreScale(scale)),
+          heads(dimOf(q, 1)), groups(groups), limit(limit), pack(pack) {
+      columns = t.empty({t.attr(parts * t.paddedDim(dimOf(q, 3))),
+                         t.attr(groups.columns())},
+                        t.operandType());
+      bias = t.empty({t.attr(groups.columns())}, t.b.getF32Type());
+      numQueries = tensor::DimOp::create(t.b, t.loc, q, 2);
+    }
+    Value score(Value lists, Value block, Value scores) {
+      Operation *made = pack(block, columns, bias);
+      return ScoreBlockOp::create(
+                 t.b, t.loc, scores.getType(), t.i64(t.params.getQueryBlock()),
+                 t.i64(heads), t.i64(groups.group), t.i64(groups.nodes),
+                 t.i64(limit), t.i64(t.config.getRowTile()),
+                 t.i64(t.config.getColumnTile()), packed, made->getResult(0),
+                 made->getResult(1), lists, block, numQueries, scale, scores)
+          .getResult(0);
+    }
+
+  private:
+    TaskBuilder &t;
+    Value packed, scale, columns, bias, numQueries;
+    int64_t heads;
+    ColumnGroups groups;
+    int64_t limit;
+    PackFn pack;
+  };
+
+  /// Scores of `lists` from the blocks of columns that they name.
+  Value scoreBlocks(Value packed, Value lists, Value q, Value scale,
+                    int64_t parts, ColumnGroups groups, Value limitBlock,
+                    int64_t limit, Value init, PackFn pack) {
+    BlockScorer scorer(*this, packed, q, scale, parts, groups, limit, pack);
     return forEachBlock(
         lists, groups.nodes, limitBlock, init,
         [&](Value block, ValueRange carried) -> SmallVector<Value> {
-          Operation *made = pack(block, columns, bias);
-          auto score = ScoreBlockOp::create(
-              b, loc, init.getType(), i64(params.getQueryBlock()),
-              i64(dimOf(q, 1)), i64(groups.group), i64(groups.nodes),
-              i64(limit), i64(config.getRowTile()), i64(config.getColumnTile()),
-              packed, made->getResult(0), made->getResult(1), lists, block,
-              numQueries, scoreScale(scale), carried[0]);
-          return {score.getResult(0)};
+          return {scorer.score(lists, block, carried[0])};
         })[0];
+  }
+
+  /// Scores of the entries of `lists` below `limit`, from columns gathered for
+  /// their union.
+  Value scoreUnion(
+      Value packed, Value lists, Value q, Value scale, int64_t parts,
+      ColumnGroups groups, Value limit, int64_t most, Value init,
+      function_ref<Operation *(Value listed, Value block, Value columns,
+                               Value bias)>
+          pack) {
+    // Whole blocks of them.
+    int64_t capacity =
+        llvm::alignTo(static_cast<uint64_t>(config.getQueryTile() /
+                                            params.getQueryBlock() *
+                                            dimOf(lists, 3)),
+                      static_cast<uint64_t>(groups.nodes));
+    Value nodes = empty({attr(capacity)}, b.getI32Type());
+    Value count = empty({attr(1)}, b.getI32Type());
+    Value places = empty(tensor::getMixedSizes(b, loc, lists), b.getI32Type());
+    auto united = UnionNodesOp::create(
+        b, loc, TypeRange{nodes.getType(), count.getType(), places.getType()},
+        lists, limit, nodes, count, places);
+    auto packListed = [&](Value block, Value columns, Value bias) {
+      return pack(united.getResult(0), block, columns, bias);
+    };
+    BlockScorer scorer(*this, packed, q, scale, parts, groups, most,
+                       packListed);
+    Value blocks = ceilDiv(scalar(united.getResult(1)), index(groups.nodes));
+    auto loop = scf::ForOp::create(
+        b, loc, index(0), blocks, index(1), ValueRange{init},
+        [&](OpBuilder &, Location loc, Value block, ValueRange carried) {
+          Value scores = scorer.score(united.getResult(2), block, carried[0]);
+          scf::YieldOp::create(b, loc, scores);
+        });
+    return loop.getResult(0);
   }
 
   OpBuilder &b;
@@ -226,20 +301,36 @@ FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
     return sizes;
   };
 
-  // Node 0 of the top level is the root, and every query keeps it.
-  Value none = t.filled(listSizes, b.getI32IntegerAttr(-1));
-  SmallVector<OpFoldResult> zeros(4, t.attr(0)), ones(4, t.attr(1));
-  Value first = tensor::ExtractSliceOp::create(b, loc, none, zeros,
-                                               sizesOfWidth(1), ones);
-  Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
-  Value root = linalg::FillOp::create(b, loc, zero, first).getResult(0);
-  Value kept = tensor::InsertSliceOp::create(b, loc, root, none, zeros,
-                                             sizesOfWidth(1), ones);
-
   Value packed = t.packQueries(getQ(), getScale(), queryBlocks);
   Value leaves = t.leavesOf(getKLen());
   Value levels = layout.buildNumLevels(b, loc, leaves);
   Value one = t.index(1), two = t.index(2);
+
+  // The search starts below the levels at which the task's last query sees at
+  // most W nodes: all of them are kept there. Nodes that a query does not see
+  // have no child that it sees.
+  Value visible = leaves;
+  if (params.getCausal()) {
+    Value last = t.add(t.add(t.scalar(getQStart()), getQueryOffset()),
+                       tensor::DimOp::create(b, loc, getQ(), 2));
+    Value keys = arith::MaxSIOp::create(b, loc, last, t.index(0));
+    visible = arith::MinSIOp::create(
+        b, loc, visible, t.ceilDiv(keys, t.index(params.getBlockSize())));
+  }
+  visible = t.ceilDiv(visible, t.index(fanout));
+  auto search = scf::ForOp::create(
+      b, loc, two, t.add(levels, one), one, ValueRange{visible, two},
+      [&](OpBuilder &, Location loc, Value level, ValueRange args) {
+        Value drops = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
+                                            args[0], t.index(beam));
+        Value next = arith::SelectOp::create(b, loc, drops, t.add(level, one),
+                                             args[1]);
+        scf::YieldOp::create(
+            b, loc, ValueRange{t.ceilDiv(args[0], t.index(fanout)), next});
+      });
+  Value top = search.getResult(1);
+  Value kept = t.countUp(listSizes);
+
   auto expand = [&](Value nodes, Value level, Value init) -> Value {
     return ExpandNodesOp::create(b, loc, init.getType(), params, nodes,
                                  getKLen(), getQStart(), getQueryOffset(),
@@ -255,14 +346,14 @@ FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
                         kColumnAlign);
   ColumnGroups groups{fanout, nodes};
 
-  // Levels L .. 3: from the nodes kept at `level` to those kept at `level` - 1.
-  Value steps = t.sub(levels, two);
+  // From the nodes kept at `level` to those kept at `level` - 1, down to 2.
+  Value steps = t.sub(top, two);
   Value candidatesInit = t.empty(sizesOfWidth(width), i32);
   Value scoresInit = t.empty(sizesOfWidth(width), f32);
   auto loop = scf::ForOp::create(
       b, loc, t.index(0), steps, one, ValueRange{kept},
       [&](OpBuilder &, Location loc, Value step, ValueRange args) {
-        Value level = t.sub(levels, step);
+        Value level = t.sub(top, step);
         Value childLevel = t.sub(level, one);
         Value candidates = expand(args[0], level, candidatesInit);
         // A candidate is scored by the summaries of its own children.
@@ -273,31 +364,25 @@ FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
                                  t.index(params.getBlockSize()));
         Value numNodes =
             t.ceilDiv(leaves, layout.buildSpan(b, loc, childLevel));
-        Value limitBlock = t.ceilDiv(numNodes, t.index(nodes));
-        // Where the task's last query sees at most W nodes, nothing is dropped
-        // and no score is needed.
-        Value visible = numNodes;
-        if (params.getCausal()) {
-          Value last = t.add(t.add(t.scalar(getQStart()), getQueryOffset()),
-                             tensor::DimOp::create(b, loc, getQ(), 2));
-          Value keys = arith::MaxSIOp::create(b, loc, last, t.index(0));
-          Value keysPerNode = t.mul(keysPerRow, t.index(fanout));
-          visible = arith::MinSIOp::create(b, loc, visible,
-                                           t.ceilDiv(keys, keysPerNode));
-        }
-        Value dropsNone = arith::CmpIOp::create(
-            b, loc, arith::CmpIPredicate::sle, visible, t.index(beam));
-        limitBlock =
-            arith::SelectOp::create(b, loc, dropsNone, t.index(0), limitBlock);
-        Value scores = t.scoreBlocks(
-            packed, candidates, getQ(), getScale(), t.numParts(getPyramid()),
-            groups, limitBlock, beam, scoresInit,
-            [&](Value block, Value columns, Value bias) -> Operation * {
-              return PackColumnsOp::create(
-                  b, loc, TypeRange{columns.getType(), bias.getType()},
-                  t.i64(groups.group), t.i64(groups.nodes), getPyramid(),
-                  getKLen(), rowBase, block, keysPerRow, columns, bias);
-            });
+        auto packRows = [&](Value listed, Value block, Value columns,
+                            Value bias) -> Operation * {
+          return PackColumnsOp::create(
+              b, loc, TypeRange{columns.getType(), bias.getType()},
+              t.i64(groups.group), t.i64(groups.nodes), getPyramid(),
+              getKLen(), rowBase, block, keysPerRow, listed, columns, bias);
+        };
+        Value scores =
+            t.config.getCompact()
+                ? t.scoreUnion(packed, candidates, getQ(), getScale(),
+                               t.numParts(getPyramid()), groups, numNodes, beam,
+                               scoresInit, packRows)
+                : t.scoreBlocks(packed, candidates, getQ(), getScale(),
+                                t.numParts(getPyramid()), groups,
+                                t.ceilDiv(numNodes, t.index(nodes)), beam,
+                                scoresInit,
+                                [&](Value block, Value columns, Value bias) {
+                                  return packRows({}, block, columns, bias);
+                                });
         auto select = SelectTopkOp::create(
             b, loc, args[0].getType(), params, candidates, scores, getKLen(),
             getQStart(), getQueryOffset(), getQueryLength(), childLevel,

@@ -98,8 +98,8 @@ LogicalResult ParamsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 LoweringConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                            int64_t queryTile, int64_t leafTile, int64_t rowTile,
-                           int64_t columnTile, int64_t gather,
-                           Type operandType) {
+                           int64_t columnTile, int64_t gather, int64_t chunk,
+                           bool /*compact*/, Type operandType) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     constexpr int64_t most = 1 << 20;
     if (value >= 1 && value <= most)
@@ -107,9 +107,10 @@ LoweringConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected '" << name << "' to be in [1, " << most
                        << "], but got " << value;
   };
-  if (gather < 0 || gather > 1 << 20)
-    return emitError() << "expected 'gather' to be in [0, " << (1 << 20)
-                       << "], but got " << gather;
+  for (auto [name, value] : {std::pair("gather", gather), {"chunk", chunk}})
+    if (value < 0 || value > 1 << 20)
+      return emitError() << "expected '" << name << "' to be in [0, "
+                         << (1 << 20) << "], but got " << value;
   if (operandType && !operandType.isF16() && !operandType.isBF16())
     return emitError() << "expected 'operand_type' to be f16 or bf16, but got "
                        << operandType;

@@ -150,6 +150,18 @@ LogicalResult ExpandNodesOp::verify() {
                              "[1, 1, nq, g n]"});
 }
 
+LogicalResult UnionNodesOp::verify() {
+  Value lists = getLists();
+  if (failed(verifyDps(*this)) || failed(verifyTask(*this, "lists", lists)) ||
+      failed(verifyStaticDim(*this, "lists", lists, 3)) ||
+      failed(verifyStaticDim(*this, "nodes", getNodes(), 0)))
+    return failure();
+  return verifyShapes(*this, {{"count", getCount(), {1}, "of one number"},
+                              {"places", getPlaces(),
+                               llvm::to_vector(shaped(lists).getShape()),
+                               "[1, 1, nq, n]"}});
+}
+
 LogicalResult ScoreBlockOp::verify() {
   Value queries = getQueries(), lists = getLists();
   if (failed(verifyDps(*this)) ||

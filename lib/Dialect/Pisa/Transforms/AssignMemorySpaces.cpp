@@ -91,6 +91,9 @@ int64_t pisa::getScratchBytes(Operation *op, int64_t numWarps) {
     int64_t n = cast<MemRefType>(select.getNodes().getType()).getDimSize(3);
     return numWarps * llvm::alignTo(static_cast<uint64_t>(n), 32) * 4;
   }
+  if (isa<UnionNodesOp>(op))
+    // A bitmap, and the ones before each word.
+    return 2 * kUnionWords * 4;
   return 0;
 }
 

@@ -113,7 +113,7 @@ void pisa::registerBufferizableOpInterfaceExternalModels(
     attachDps<BuildPyramidOp, RouteOp, AttentionOp, PoolLeavesOp, PoolNodesOp,
               RouteUpperOp, ScoreBlocksOp, PrescoreBlocksOp, SelectTopkOp,
               AttendTilesOp, PackQueriesOp, PackColumnsOp, PackAtomsOp,
-              PackValuesOp, ExpandNodesOp, ScoreBlockOp, AttendBlockOp,
+              PackValuesOp, ExpandNodesOp, UnionNodesOp, ScoreBlockOp, AttendBlockOp,
               FinishAttentionOp, CountEntriesOp, PlaceEntriesOp, ListEntriesOp,
               ScoreEntriesOp>(context);
     NextBlockOp::attachInterface<ReaderModel<NextBlockOp>>(*context);

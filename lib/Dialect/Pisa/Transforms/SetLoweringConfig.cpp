@@ -56,6 +56,7 @@ LoweringConfigAttr getConfig(Operation *op, ParamsAttr params, int64_t heads,
   return LoweringConfigAttr::get(op->getContext(), queryTile, kLeafTile,
                                  getRowTile(queryBlock * heads, budget),
                                  budget.columnTile, /*gather=*/0,
+                                 /*chunk=*/0, /*compact=*/false,
                                  /*operand_type=*/Type());
 }
 
@@ -79,7 +80,8 @@ LoweringConfigAttr getGpuConfig(Operation *op, ParamsAttr params, int64_t heads,
   int64_t blocks = std::max<int64_t>(1, taskRows / paddedRows);
   return LoweringConfigAttr::get(op->getContext(), blocks * queryBlock,
                                  kGpuLeafTile, rowTile, kGpuColumnTile,
-                                 kGatheredRows / paddedRows, operandType);
+                                 kGatheredRows / paddedRows,
+                                 /*chunk=*/0, /*compact=*/true, operandType);
 }
 
 /// What the NVPTX lowering is built for; C-nvptx in docs/Spec.md.

@@ -94,7 +94,7 @@ void setLegal(ConversionTarget &target, Level level) {
                       ScoreEntriesOp>();
     target.addLegalOp<PoolLeavesOp, PoolNodesOp, SelectTopkOp, CheckIndicesOp,
                       PackQueriesOp, PackColumnsOp, PackAtomsOp, PackValuesOp,
-                      NextBlockOp, ExpandNodesOp, ScoreBlockOp, AttendBlockOp,
+                      NextBlockOp, ExpandNodesOp, UnionNodesOp, ScoreBlockOp, AttendBlockOp,
                       FinishAttentionOp>();
     return;
   default:

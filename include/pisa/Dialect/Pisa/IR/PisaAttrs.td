@@ -90,6 +90,12 @@ def Pisa_LoweringConfigAttr : Pisa_Attr<"LoweringConfig", "lowering_config"> {
     - `column_tile`: keys that the inner loops hold in registers;
     - `gather`: entries that one task of leaf scoring gathers for its leaf; 0: leaves
       are scored by tiles of queries;
+    - `chunk`: queries whose attention is computed at a time, key block by key block,
+      as one partial output for each chosen block, which are then merged: the
+      partial outputs of a chunk bound the scratch; 0: attention by tiles of
+      queries;
+    - `compact`: whether upper routing gathers the union of a task's candidates and
+      scores that, instead of the blocks of nodes that hold them;
     - `operand_type`: the 16-bit type of matrix operands (f16 or bf16) where the
       target multiplies matrices; absent: rows and columns are float32.
 
@@ -103,6 +109,8 @@ def Pisa_LoweringConfigAttr : Pisa_Attr<"LoweringConfig", "lowering_config"> {
     "int64_t":$query_tile, "int64_t":$leaf_tile, "int64_t":$row_tile,
     "int64_t":$column_tile,
     DefaultValuedParameter<"int64_t", "0", "entries gathered for a leaf">:$gather,
+    DefaultValuedParameter<"int64_t", "0", "queries attended key block by key block">:$chunk,
+    DefaultValuedParameter<"bool", "false", "whether candidates are gathered">:$compact,
     OptionalParameter<"::mlir::Type", "type of matrix operands">:$operand_type);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;

@@ -61,7 +61,7 @@ def Pisa_PackQueriesOp : Pisa_TileOp<"pack_queries", 2> {
   }];
 }
 
-def Pisa_PackColumnsOp : Pisa_TileOp<"pack_columns", 5> {
+def Pisa_PackColumnsOp : Pisa_TileOp<"pack_columns", 6> {
   let summary = "one block of rows of a source as float32 columns with a bias";
   let description = [{
     Block `block` has `nodes` nodes of `group` rows each. Its child c of node n is
@@ -70,6 +70,9 @@ def Pisa_PackColumnsOp : Pisa_TileOp<"pack_columns", 5> {
     p = `keys_per_row`: the bias is log2 of that. A row that stands for no key is
     not read; its column is zero and its bias -inf, as are those past
     `group * nodes`. Keys are the case nodes = 1, group = C, p = 1.
+
+    With `listed`, node n of the block is `listed`[block nodes + n] instead of block
+    nodes + n; it is absent if that is negative or past the list's end.
 
     Example:
 
@@ -89,11 +92,12 @@ def Pisa_PackColumnsOp : Pisa_TileOp<"pack_columns", 5> {
   }];
   let arguments = (ins I64Attr:$group, I64Attr:$nodes, Pisa_Heads:$source,
     Pisa_I32x1:$k_len, Index:$row_base, Index:$block, Index:$keys_per_row,
-    Pisa_Packed2:$columns, Pisa_F32x1:$bias);
+    Optional<Pisa_I32x1>:$listed, Pisa_Packed2:$columns, Pisa_F32x1:$bias);
   let assemblyFormat = [{
     `ins` `(` $source `:` type($source) `)` `k_len` `(` $k_len `:` type($k_len) `)`
     `row_base` `(` $row_base `)` `block` `(` $block `)`
     `keys_per_row` `(` $keys_per_row `)`
+    (`listed` `(` $listed^ `:` type($listed) `)`)?
     `outs` `(` $columns `,` $bias `:` type($columns) `,` type($bias) `)`
     attr-dict (`->` type($results)^)?
   }];
@@ -231,6 +235,40 @@ def Pisa_ExpandNodesOp : Pisa_TileOp<"expand_nodes", 6,
     (`query_length` `(` $query_length^ `)`)? `level` `(` $level `)`
     `outs` `(` $children `:` type($children) `)`
     attr-dict (`->` type($results)^)?
+  }];
+}
+
+def Pisa_UnionNodesOp : Pisa_TileOp<"union_nodes", 2> {
+  let summary = "the union of a task's lists, and each entry's place in it";
+  let description = [{
+    `nodes` receives the distinct entries e of all lists with 0 <= e < `limit`,
+    ascending, padded with -1, and `count` their number, which `nodes` must hold.
+    `places` receives for each such entry its place in `nodes`, and -1 for the
+    others: lists of places name the rows of a gather as lists of nodes name the
+    rows of a level.
+
+    Example:
+
+    ```mlir
+    func.func @unite(%lists: tensor<1x1x16x8xi32>, %limit: index,
+                     %u: tensor<128xi32>, %c: tensor<1xi32>,
+                     %p: tensor<1x1x16x8xi32>)
+        -> (tensor<128xi32>, tensor<1xi32>, tensor<1x1x16x8xi32>) {
+      %0:3 = pisa.union_nodes ins(%lists : tensor<1x1x16x8xi32>) limit(%limit)
+               outs(%u, %c, %p : tensor<128xi32>, tensor<1xi32>,
+                    tensor<1x1x16x8xi32>)
+               -> tensor<128xi32>, tensor<1xi32>, tensor<1x1x16x8xi32>
+      return %0#0, %0#1, %0#2
+          : tensor<128xi32>, tensor<1xi32>, tensor<1x1x16x8xi32>
+    }
+    ```
+  }];
+  let arguments = (ins Pisa_I32x4:$lists, Index:$limit, Pisa_I32x1:$nodes,
+                       Pisa_I32x1:$count, Pisa_I32x4:$places);
+  let assemblyFormat = [{
+    `ins` `(` $lists `:` type($lists) `)` `limit` `(` $limit `)`
+    `outs` `(` $nodes `,` $count `,` $places `:` type($nodes) `,` type($count) `,`
+    type($places) `)` attr-dict (`->` type($results)^)?
   }];
 }
 

@@ -24,6 +24,9 @@ inline constexpr StringLiteral kMinBlocksAttr = "pisa.min_blocks";
 /// Bytes of workgroup memory, on the `scf.forall` of a task.
 inline constexpr StringLiteral kSharedBytesAttr = "pisa.shared_bytes";
 
+/// Words of the bitmap of `union_nodes`: nodes that it unites in one pass.
+inline constexpr int64_t kUnionWords = 512, kWordBits = 32;
+
 /// Bytes of workgroup memory that a tile op needs for itself.
 int64_t getScratchBytes(Operation *op, int64_t numWarps);
 
