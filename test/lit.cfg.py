@@ -45,6 +45,14 @@ config.substitutions.append(
 if config.pisa_sanitize:  # as cmake/SanitizerOptions.cpp, for the programs that tests compile
     config.environment.setdefault("ASAN_OPTIONS", "allow_user_poisoning=0")
 config.substitutions.append(("%pisa_library", config.pisa_library))
+# A driver whose kernels do nothing; it says at the end what is left.
+config.substitutions.append(
+    (
+        "%fake_cuda",
+        f"env PISA_CUDA_DRIVER={config.pisa_fake_cuda} PISA_PTXAS=/none PISA_FAKE_CUDA_REPORT=1",
+    )
+)
+config.substitutions.append(("%no_cuda", "env PISA_CUDA_DRIVER=/no/such/driver"))
 
 if config.host_arch.lower() in ("x86_64", "amd64"):
     config.available_features.add("x86")

@@ -245,45 +245,73 @@ OpCode::compile(mlir::MLIRContext &context, const OpProblem &problem,
   return code;
 }
 
-static CpuArgument argument(Array &array) {
-  return CpuArgument::array(array.data.data(), array.shape);
+llvm::SmallVector<OpArgument> pisa::getArguments(const OpProblem &problem,
+                                                 OpBuffers &b,
+                                                 KernelFunctions function) {
+  llvm::SmallVector<OpArgument> arguments;
+  auto add = [&](std::initializer_list<Array *> arrays, bool isOutput = false) {
+    for (Array *array : arrays)
+      arguments.push_back({array, isOutput});
+  };
+  auto addPositions = [&] {
+    add({&b.kLen});
+    if (problem.shape.qStart)
+      add({&b.qStart});
+    add({nullptr});
+  };
+  switch (function) {
+  case BuildPyramidFunction:
+    add({&b.k, &b.kLen});
+    add({&b.pyramid}, /*isOutput=*/true);
+    if (problem.wantOpenSums)
+      add({&b.openSums}, /*isOutput=*/true);
+    if (problem.usesAtoms())
+      add({&b.atoms, &b.outlier}, /*isOutput=*/true);
+    break;
+  case RouteFunction:
+    add({&b.q, &b.k, &b.pyramid});
+    if (problem.usesAtoms())
+      add({&b.atoms, &b.outlier});
+    addPositions();
+    add({&b.indices, &b.count}, /*isOutput=*/true);
+    if (problem.wantScores)
+      add({&b.scores}, /*isOutput=*/true);
+    break;
+  case AttentionFunction:
+    add({&b.q, &b.k, &b.v, &b.indices});
+    addPositions();
+    add({&b.out, &b.lse}, /*isOutput=*/true);
+    break;
+  case AllFunctions:
+    break;
+  }
+  return arguments;
 }
 
-llvm::Error OpCode::buildPyramid(const OpProblem &problem, OpBuffers &b,
+llvm::Error OpCode::call(const char *name, KernelFunctions function,
+                         const OpProblem &problem, OpBuffers &buffers,
+                         Invocation &invocation) {
+  llvm::SmallVector<CpuArgument> arguments;
+  for (const OpArgument &argument : getArguments(problem, buffers, function))
+    arguments.push_back(argument.array
+                            ? CpuArgument::array(argument.array->data.data(),
+                                                 argument.array->shape)
+                            : CpuArgument::scalar(problem.shape.scale));
+  return module->call(name, arguments, invocation);
+}
+
+llvm::Error OpCode::buildPyramid(const OpProblem &problem, OpBuffers &buffers,
                                  Invocation &invocation) {
-  llvm::SmallVector<CpuArgument> arguments = {argument(b.k), argument(b.kLen),
-                                              argument(b.pyramid)};
-  if (problem.wantOpenSums)
-    arguments.push_back(argument(b.openSums));
-  if (problem.usesAtoms())
-    arguments.append({argument(b.atoms), argument(b.outlier)});
-  return module->call("build_pyramid", arguments, invocation);
+  return call("build_pyramid", BuildPyramidFunction, problem, buffers,
+              invocation);
 }
 
-llvm::Error OpCode::route(const OpProblem &problem, OpBuffers &b,
+llvm::Error OpCode::route(const OpProblem &problem, OpBuffers &buffers,
                           Invocation &invocation) {
-  llvm::SmallVector<CpuArgument> arguments = {argument(b.q), argument(b.k),
-                                              argument(b.pyramid)};
-  if (problem.usesAtoms())
-    arguments.append({argument(b.atoms), argument(b.outlier)});
-  arguments.push_back(argument(b.kLen));
-  if (problem.shape.qStart)
-    arguments.push_back(argument(b.qStart));
-  arguments.push_back(CpuArgument::scalar(problem.shape.scale));
-  arguments.append({argument(b.indices), argument(b.count)});
-  if (problem.wantScores)
-    arguments.push_back(argument(b.scores));
-  return module->call("route", arguments, invocation);
+  return call("route", RouteFunction, problem, buffers, invocation);
 }
 
-llvm::Error OpCode::attention(const OpProblem &problem, OpBuffers &b,
+llvm::Error OpCode::attention(const OpProblem &problem, OpBuffers &buffers,
                               Invocation &invocation) {
-  llvm::SmallVector<CpuArgument> arguments = {
-      argument(b.q), argument(b.k), argument(b.v), argument(b.indices),
-      argument(b.kLen)};
-  if (problem.shape.qStart)
-    arguments.push_back(argument(b.qStart));
-  arguments.push_back(CpuArgument::scalar(problem.shape.scale));
-  arguments.append({argument(b.out), argument(b.lse)});
-  return module->call("attention", arguments, invocation);
+  return call("attention", AttentionFunction, problem, buffers, invocation);
 }

@@ -124,6 +124,12 @@ ArrayRef<StringRef> pisa::getLevelNames() {
   return names;
 }
 
+ArrayRef<StringRef> pisa::getNvptxLevelNames() {
+  static const StringRef names[] = {"problem", "phase", "tile", "gpu-kernel",
+                                    "plan"};
+  return names;
+}
+
 void pisa::registerPipelines() {
   PassPipelineRegistration<CpuPipelineOptions>(
       "pisa-cpu-pipeline",

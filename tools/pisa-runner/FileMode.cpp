@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Options.h"
+#include "CudaRun.h"
 
 #include "pisa/Compiler/Function.h"
 
@@ -188,14 +188,95 @@ getArgument(const Options &options, unsigned i, mlir::Type type, bool isOutput,
   return argument;
 }
 
+/// What the runs of a function leave to be said.
+struct FileRun {
+  std::optional<double> ms;
+  std::string timing; // how `ms` was taken
+  int64_t scratchBytes = 0;
+  llvm::json::Object where;
+};
+
+static llvm::Expected<FileRun> runOnCpu(const Options &options,
+                                        mlir::ModuleOp module,
+                                        llvm::StringRef name,
+                                        llvm::ArrayRef<CpuArgument> arguments) {
+  auto compiled = compileForCpu(module, options.compile);
+  if (!compiled)
+    return compiled.takeError();
+  ThreadPool pool(options.threads);
+  Invocation invocation(pool, options.scratchLimit);
+  auto run = [&] { return (*compiled)->call(name, arguments, invocation); };
+  if (auto error = run())
+    return error;
+  FileRun result;
+  if (options.timedRuns > 0) {
+    auto ms = medianMs(options.timedRuns, run);
+    if (!ms)
+      return ms.takeError();
+    result.ms = *ms;
+    result.timing = std::to_string(pool.getNumThreads()) + " threads";
+  }
+  result.scratchBytes = invocation.getPeakScratch();
+  result.where["threads"] = static_cast<int64_t>(pool.getNumThreads());
+  return result;
+}
+
+static llvm::Expected<FileRun>
+runOnCuda(const Options &options, mlir::ModuleOp module, llvm::StringRef name,
+          llvm::ArrayRef<CpuArgument> arguments,
+          llvm::ArrayRef<std::unique_ptr<Array>> arrays,
+          llvm::ArrayRef<unsigned> outputs) {
+  auto cuda = CudaRun::open();
+  if (!cuda)
+    return cuda.takeError();
+  if (auto error = (*cuda)->compile(module, options.compile))
+    return error;
+  llvm::SmallVector<ArgumentValue> values;
+  for (auto [argument, array] : llvm::zip_equal(arguments, arrays)) {
+    switch (argument.kind) {
+    case CpuArgument::Kind::F32:
+      values.push_back(ArgumentValue::scalar(argument.f32));
+      break;
+    case CpuArgument::Kind::I32:
+      values.push_back(ArgumentValue::scalar(uint64_t(uint32_t(argument.i32))));
+      break;
+    case CpuArgument::Kind::Index:
+      values.push_back(ArgumentValue::scalar(uint64_t(argument.index)));
+      break;
+    case CpuArgument::Kind::Array:
+      auto value = (*cuda)->getArgument(*array);
+      if (!value)
+        return value.takeError();
+      values.push_back(*value);
+      break;
+    }
+  }
+  if (auto error = (*cuda)->call(name, values))
+    return error;
+  FileRun result;
+  if (options.timedRuns > 0) {
+    auto ms = (*cuda)->medianMs(options.timedRuns, name, values);
+    if (!ms)
+      return ms.takeError();
+    result.ms = *ms;
+    result.timing = "by CUDA events, " + (*cuda)->describe();
+  }
+  for (unsigned argument : outputs)
+    if (auto error = (*cuda)->download(*arrays[argument]))
+      return error;
+  result.scratchBytes = (*cuda)->getPeakScratch();
+  result.where["device"] = (*cuda)->describe();
+  return result;
+}
+
 llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
-                                         const Options &options,
+                                         const Options &given,
                                          const std::string &path) {
-  if (options.target != "cpu")
+  Options options = given;
+  if (options.target == "reference")
     return llvm::createStringError(
-        "expected --target=cpu for a .mlir file, but got "
-        "'" +
-        options.target + "'");
+        "expected --target to be cpu, cuda or auto for a .mlir file, but got "
+        "'reference'");
   if (options.verify)
     return llvm::createStringError(
         "expected --op with --verify: the oracle does not "
@@ -253,30 +334,25 @@ llvm::Expected<ExitCode> runner::runFile(mlir::MLIRContext &context,
     sizes.push_back(argument.sizes);
   if (auto error = checkShapes(*func, sizes))
     return error;
-  auto compiled = compileForCpu(*module, options.compile);
-  if (!compiled)
-    return compiled.takeError();
-  ThreadPool pool(options.threads);
-  Invocation invocation(pool, options.scratchLimit);
-  auto run = [&] { return (*compiled)->call(name, arguments, invocation); };
-  if (auto error = run())
-    return error;
+  if (options.target == "auto")
+    options.target = chooseTarget("");
+  auto run = options.target == "cuda"
+                 ? runOnCuda(options, *module, name, arguments, arrays, outputs)
+                 : runOnCpu(options, *module, name, arguments);
+  if (!run)
+    return run.takeError();
   llvm::json::Array timings;
-  if (options.timedRuns > 0) {
-    auto ms = medianMs(options.timedRuns, run);
-    if (!ms)
-      return ms.takeError();
-    timings.push_back(llvm::json::Object{{"name", name}, {"ms", *ms}});
-    llvm::outs() << llvm::formatv(
-        "{0}: {1:f3} ms (median of {2}, {3} threads)\n", name, *ms,
-        options.timedRuns, pool.getNumThreads());
+  if (run->ms) {
+    timings.push_back(llvm::json::Object{{"name", name}, {"ms", *run->ms}});
+    llvm::outs() << llvm::formatv("{0}: {1:f3} ms (median of {2}, {3})\n", name,
+                                  *run->ms, options.timedRuns, run->timing);
   }
   for (auto [i, argument] : llvm::enumerate(outputs))
     if (auto error = writeOutput(
             options.outputDir, "result" + std::to_string(i), *arrays[argument]))
       return error;
-  if (auto error =
-          writeReport(options, name, std::move(timings), pool, invocation))
+  if (auto error = writeReport(options, name, std::move(timings),
+                               run->scratchBytes, std::move(run->where)))
     return error;
   return Success;
 }

@@ -164,19 +164,30 @@ llvm::Error runner::writeText(const std::string &path,
 }
 
 llvm::Expected<double>
-runner::medianMs(int64_t runs, llvm::function_ref<llvm::Error()> body) {
+runner::medianOf(int64_t runs,
+                 llvm::function_ref<llvm::Expected<double>()> time) {
   std::vector<double> times;
   for (int64_t i = 0; i < std::max<int64_t>(runs, 1); ++i) {
+    auto taken = time();
+    if (!taken)
+      return taken.takeError();
+    times.push_back(*taken);
+  }
+  std::nth_element(times.begin(), times.begin() + times.size() / 2,
+                   times.end());
+  return times[times.size() / 2];
+}
+
+llvm::Expected<double>
+runner::medianMs(int64_t runs, llvm::function_ref<llvm::Error()> body) {
+  return medianOf(runs, [&]() -> llvm::Expected<double> {
     auto begin = std::chrono::steady_clock::now();
     if (auto error = body())
       return error;
     std::chrono::duration<double, std::milli> taken =
         std::chrono::steady_clock::now() - begin;
-    times.push_back(taken.count());
-  }
-  std::nth_element(times.begin(), times.begin() + times.size() / 2,
-                   times.end());
-  return times[times.size() / 2];
+    return taken.count();
+  });
 }
 
 static size_t peakRss() {
@@ -186,18 +197,16 @@ static size_t peakRss() {
 }
 
 llvm::Error runner::writeReport(const Options &options, llvm::StringRef name,
-                                llvm::json::Array timings,
-                                const ThreadPool &pool,
-                                const Invocation &invocation) {
+                                llvm::json::Array timings, int64_t scratchBytes,
+                                llvm::json::Object where) {
   if (options.jsonFile.empty())
     return llvm::Error::success();
-  llvm::json::Object report{
-      {"op", name},
-      {"target", options.target},
-      {"threads", static_cast<int64_t>(pool.getNumThreads())},
-      {"phases", std::move(timings)},
-      {"scratch_bytes", static_cast<int64_t>(invocation.getPeakScratch())},
-      {"peak_rss_bytes", static_cast<int64_t>(peakRss())}};
+  llvm::json::Object report = std::move(where);
+  report["op"] = name;
+  report["target"] = options.target;
+  report["phases"] = std::move(timings);
+  report["scratch_bytes"] = scratchBytes;
+  report["peak_rss_bytes"] = static_cast<int64_t>(peakRss());
   return writeText(
       options.jsonFile,
       llvm::formatv("{0:2}\n", llvm::json::Value(std::move(report))));

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Options.h"
+#include "CudaRun.h"
 
+#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -332,9 +333,139 @@ static void progress(const llvm::Twine &what) {
     llvm::errs() << "[pisa-runner] " << what << "\n";
 }
 
+namespace {
+/// The phases' code on the target that the options name.
+class Executor {
+public:
+  Executor(const Options &options, OpProblem &problem, OpBuffers &buffers)
+      : options(options), problem(problem), buffers(buffers) {}
+
+  llvm::Error compile(mlir::MLIRContext &context, unsigned functions);
+  llvm::Error run(const Phase &phase);
+  llvm::Expected<double> medianMs(const Phase &phase);
+  /// Has the phase's outputs in the buffers.
+  llvm::Error finish(const Phase &phase);
+
+  /// How times were taken.
+  std::string describeTimes() const;
+  llvm::Error report(const OpOptions &op, llvm::json::Array timings) const;
+
+private:
+  llvm::Expected<llvm::SmallVector<ArgumentValue>>
+  getCudaArguments(const Phase &phase);
+
+  const Options &options;
+  OpProblem &problem;
+  OpBuffers &buffers;
+  std::unique_ptr<CudaRun> cuda;
+  // If it is not CUDA:
+  std::optional<ThreadPool> pool;
+  std::optional<Invocation> invocation;
+  std::unique_ptr<OpCode> code; // null: the oracle
+};
+} // namespace
+
+llvm::Error Executor::compile(mlir::MLIRContext &context, unsigned functions) {
+  int64_t listWidth = buffers.indices.shape[3];
+  if (options.target == "cuda") {
+    auto opened = CudaRun::open();
+    if (!opened)
+      return opened.takeError();
+    cuda = std::move(*opened);
+    progress("compiling");
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(
+        printModule(problem, listWidth, functions), &context);
+    if (!module)
+      return llvm::createStringError("the problem is not valid");
+    return cuda->compile(*module, options.compile);
+  }
+  pool.emplace(options.threads);
+  invocation.emplace(*pool, options.scratchLimit);
+  if (options.target == "reference")
+    return llvm::Error::success();
+  progress("compiling");
+  auto compiled =
+      OpCode::compile(context, problem, listWidth, options.compile, functions);
+  if (!compiled)
+    return compiled.takeError();
+  code = std::move(*compiled);
+  return llvm::Error::success();
+}
+
+llvm::Expected<llvm::SmallVector<ArgumentValue>>
+Executor::getCudaArguments(const Phase &phase) {
+  llvm::SmallVector<ArgumentValue> arguments;
+  for (const OpArgument &argument :
+       getArguments(problem, buffers, phase.function)) {
+    if (!argument.array) {
+      arguments.push_back(ArgumentValue::scalar(float(problem.shape.scale)));
+      continue;
+    }
+    auto value = cuda->getArgument(*argument.array);
+    if (!value)
+      return value.takeError();
+    arguments.push_back(*value);
+  }
+  return arguments;
+}
+
+llvm::Error Executor::run(const Phase &phase) {
+  if (cuda) {
+    auto arguments = getCudaArguments(phase);
+    if (!arguments)
+      return arguments.takeError();
+    return cuda->call(phase.name, *arguments);
+  }
+  if (code)
+    return (*code.*phase.call)(problem, buffers, *invocation);
+  phase.reference(problem, buffers);
+  return llvm::Error::success();
+}
+
+llvm::Expected<double> Executor::medianMs(const Phase &phase) {
+  if (!cuda)
+    return runner::medianMs(options.timedRuns, [&] { return run(phase); });
+  auto arguments = getCudaArguments(phase);
+  if (!arguments)
+    return arguments.takeError();
+  return cuda->medianMs(options.timedRuns, phase.name, *arguments);
+}
+
+llvm::Error Executor::finish(const Phase &phase) {
+  if (!cuda)
+    return llvm::Error::success();
+  for (const OpArgument &argument :
+       getArguments(problem, buffers, phase.function))
+    if (argument.isOutput)
+      if (auto error = cuda->download(*argument.array))
+        return error;
+  return llvm::Error::success();
+}
+
+std::string Executor::describeTimes() const {
+  std::string text = "median of " + std::to_string(options.timedRuns) + ", ";
+  if (cuda)
+    return text + "by CUDA events, " + cuda->describe();
+  return text + std::to_string(pool->getNumThreads()) + " threads";
+}
+
+llvm::Error Executor::report(const OpOptions &op,
+                             llvm::json::Array timings) const {
+  llvm::json::Object where;
+  if (cuda)
+    where["device"] = cuda->describe();
+  else
+    where["threads"] = static_cast<int64_t>(pool->getNumThreads());
+  return writeReport(options, op.op, std::move(timings),
+                     cuda ? cuda->getPeakScratch()
+                          : int64_t(invocation->getPeakScratch()),
+                     std::move(where));
+}
+
 llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
-                                       const Options &options,
+                                       const Options &given,
                                        const OpOptions &op) {
+  Options options = given;
   const Phase build = {"build_pyramid", &OpCode::buildPyramid, referencePyramid,
                        verifyPyramid, BuildPyramidFunction};
   const Phase route = {"route", &OpCode::route, referenceRoute, verifyRoute,
@@ -360,42 +491,31 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
   if (auto error = Setup(context, options, op, problem, buffers).run())
     return error;
 
-  ThreadPool pool(options.threads);
-  Invocation invocation(pool, options.scratchLimit);
-  std::unique_ptr<OpCode> code;
-  if (options.target == "cpu") {
-    progress("compiling");
-    unsigned functions = 0;
-    for (const Phase &phase : phases)
-      functions |= phase.function;
-    auto compiled = OpCode::compile(context, problem, buffers.indices.shape[3],
-                                    options.compile, functions);
-    if (!compiled)
-      return compiled.takeError();
-    code = std::move(*compiled);
-  }
+  if (options.target == "auto")
+    options.target = chooseTarget(problem.dtype == Array::Type::F32
+                                      ? "CUDA has no float32; see --dtype"
+                                      : "");
+  unsigned functions = 0;
+  for (const Phase &phase : phases)
+    functions |= phase.function;
+  Executor executor(options, problem, buffers);
+  if (auto error = executor.compile(context, functions))
+    return error;
 
   ExitCode exit = Success;
   llvm::json::Array timings;
   for (const Phase &phase : phases) {
-    auto run = [&]() -> llvm::Error {
-      if (code)
-        return (*code.*phase.call)(problem, buffers, invocation);
-      phase.reference(problem, buffers);
-      return llvm::Error::success();
-    };
     // The first run touches memory and is not timed.
     progress(llvm::Twine("running ") + phase.name);
-    if (auto error = run())
+    if (auto error = executor.run(phase))
       return error;
     if (options.timedRuns > 0) {
-      auto ms = medianMs(options.timedRuns, run);
+      auto ms = executor.medianMs(phase);
       if (!ms)
         return ms.takeError();
       timings.push_back(llvm::json::Object{{"name", phase.name}, {"ms", *ms}});
-      llvm::outs() << llvm::formatv(
-          "{0}: {1:f3} ms (median of {2}, {3} threads)", phase.name, *ms,
-          options.timedRuns, pool.getNumThreads());
+      llvm::outs() << llvm::formatv("{0}: {1:f3} ms ({2})", phase.name, *ms,
+                                    executor.describeTimes());
       if (llvm::StringRef(phase.name) == "attention") {
         double flops = 2.0 * countPairs(problem, buffers) *
                        (problem.shape.headDim + problem.shape.valueDim);
@@ -403,6 +523,8 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
       }
       llvm::outs() << "\n";
     }
+    if (auto error = executor.finish(phase))
+      return error;
     if (options.verify) {
       progress(llvm::Twine("verifying ") + phase.name);
       VerifyOptions verify;
@@ -436,8 +558,7 @@ llvm::Expected<ExitCode> runner::runOp(mlir::MLIRContext &context,
   for (auto &[name, array] : outputs)
     if (auto error = writeOutput(options.outputDir, name, *array))
       return error;
-  if (auto error =
-          writeReport(options, op.op, std::move(timings), pool, invocation))
+  if (auto error = executor.report(op, std::move(timings)))
     return error;
   return exit;
 }

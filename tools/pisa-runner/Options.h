@@ -23,7 +23,7 @@ namespace pisa::runner {
 
 /// What both modes share.
 struct Options {
-  std::string target = "cpu"; ///< cpu or reference
+  std::string target = "cpu"; ///< cpu, cuda, reference or auto
   std::string entry;
   std::map<std::string, std::string> inputs; ///< name -> file or number
   std::string outputDir;                     ///< "" writes nothing
@@ -79,11 +79,14 @@ llvm::Error writeOutput(const std::string &folder, const std::string &name,
 llvm::Error writeText(const std::string &path, const std::string &text);
 std::string printShape(llvm::ArrayRef<int64_t> shape);
 /// Writes --json, if asked for: what ran, its timings ({"name", "ms"} each),
-/// and memory.
+/// memory, and `where` it ran.
 llvm::Error writeReport(const Options &options, llvm::StringRef name,
-                        llvm::json::Array timings, const ThreadPool &pool,
-                        const Invocation &invocation);
+                        llvm::json::Array timings, int64_t scratchBytes,
+                        llvm::json::Object where);
 
+/// The median of several times; `runs` is at least 1.
+llvm::Expected<double>
+medianOf(int64_t runs, llvm::function_ref<llvm::Expected<double>()> time);
 /// Median of the milliseconds that `runs` calls of `body` take.
 llvm::Expected<double> medianMs(int64_t runs,
                                 llvm::function_ref<llvm::Error()> body);

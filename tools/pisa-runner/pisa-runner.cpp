@@ -93,7 +93,11 @@ struct CommandLine {
   cl::opt<std::string> json{"json", cl::desc("Write timings and memory here"),
                             cl::cat(category)};
   cl::opt<std::string> target{
-      "target", cl::desc("cpu, or reference: the float64 oracle (default cpu)"),
+      "target",
+      cl::desc(
+          "cpu, cuda (the first device; CUDA_VISIBLE_DEVICES orders them), "
+          "auto (cuda if there is a device, and says so), or reference: "
+          "the float64 oracle (default cpu)"),
       cl::init("cpu"), cl::cat(category)};
   cl::opt<std::string> cpu{"cpu",
                            cl::desc("CPU to compile for (default: this one)"),
@@ -119,7 +123,8 @@ struct CommandLine {
       cl::init(0), cl::cat(category)};
   cl::list<std::string> printAfter{
       "print-ir-after-level",
-      cl::desc("Print the IR after problem, phase, tile, kernel or llvm"),
+      cl::desc("Print the IR after problem, phase, tile, kernel or llvm; with "
+               "--target=cuda problem, phase, tile, gpu-kernel or plan"),
       cl::CommaSeparated, cl::cat(category)};
 };
 } // namespace
@@ -148,11 +153,21 @@ static llvm::Error refuseIdle(const CommandLine &line) {
   if (line.op != "route")
     if (auto error = refuse({&line.scores}, "with --op=route"))
       return error;
+  // What not every target honours needs a target that does: auto may be any.
   if (line.target != "cpu")
+    if (auto error =
+            refuse({&line.cpu, &line.scratchLimit}, "with --target=cpu"))
+      return error;
+  if (line.target != "cpu" && line.target != "cuda")
     // A list's own operator& gives its storage.
-    if (auto error = refuse({&line.cpu, std::addressof(line.printAfter),
-                             &line.check, &line.scratchLimit},
-                            "with --target=cpu"))
+    if (auto error = refuse({std::addressof(line.printAfter)},
+                            "with --target=cpu or cuda"))
+      return error;
+  if (line.target != "cpu" && line.target != "reference")
+    if (auto error = refuse({&line.threads}, "with --target=cpu or reference"))
+      return error;
+  if (line.target == "reference")
+    if (auto error = refuse({&line.check}, "with --target=cpu, cuda or auto"))
       return error;
   return llvm::Error::success();
 }
@@ -160,15 +175,9 @@ static llvm::Error refuseIdle(const CommandLine &line) {
 static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
   runner::Options options;
   options.target = line.target;
-  if (options.target == "cuda" || options.target == "auto")
+  if (!llvm::is_contained({"cpu", "cuda", "auto", "reference"}, options.target))
     return llvm::createStringError(
-        "--target=" + options.target +
-        ": CUDA is not built in yet; expected cpu or "
-        "reference");
-  if (options.target != "cpu" && options.target != "reference")
-    return llvm::createStringError(
-        "expected --target to be cpu or reference, but got "
-        "'" +
+        "expected --target to be cpu, cuda, auto or reference, but got '" +
         options.target + "'");
   options.entry = line.entry;
   options.outputDir = line.outputDir;
@@ -201,11 +210,13 @@ static llvm::Expected<runner::ExitCode> run(const CommandLine &line) {
   options.compile.checkInputs = line.check;
   llvm::StringSet<> printAfter;
   for (const std::string &level : line.printAfter) {
-    if (!llvm::is_contained(mlir::pisa::getLevelNames(), level))
+    llvm::ArrayRef<llvm::StringRef> names =
+        line.target == "cuda" ? mlir::pisa::getNvptxLevelNames()
+                              : mlir::pisa::getLevelNames();
+    if (!llvm::is_contained(names, level))
       return llvm::createStringError(
           "expected --print-ir-after-level to be one of " +
-          llvm::join(mlir::pisa::getLevelNames(), ", ") + ", but got '" +
-          level + "'");
+          llvm::join(names, ", ") + ", but got '" + level + "'");
     printAfter.insert(level);
   }
   if (!printAfter.empty())
@@ -261,7 +272,8 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(line.category);
   cl::ParseCommandLineOptions(
       argc, argv,
-      "Compiles a function or an op for this machine and runs it.\n\n"
+      "Compiles a function or an op for the CPU or a GPU of this machine and "
+      "runs it.\n\n"
       "Exit codes: 0 success, 1 error, 2 --verify found differences.\n");
   auto exit = run(line);
   if (exit)

@@ -64,6 +64,15 @@ void allocateOutputs(const OpProblem &problem, OpBuffers &buffers);
 std::string printModule(const OpProblem &problem, int64_t listWidth,
                         unsigned functions = AllFunctions);
 
+/// An argument of a function of `printModule`.
+struct OpArgument {
+  npy::Array *array; ///< null: the scale
+  bool isOutput;
+};
+llvm::SmallVector<OpArgument> getArguments(const OpProblem &problem,
+                                           OpBuffers &buffers,
+                                           KernelFunctions function);
+
 /// Why the problem is refused, if it is: by the oracle's rules, the dialect's,
 /// or for the memory that its buffers would take.
 std::optional<std::string> checkProblem(mlir::MLIRContext &context,
@@ -88,6 +97,9 @@ public:
                         Invocation &invocation);
 
 private:
+  llvm::Error call(const char *name, KernelFunctions function,
+                   const OpProblem &problem, OpBuffers &buffers,
+                   Invocation &invocation);
   std::unique_ptr<CpuModule> module;
 };
 

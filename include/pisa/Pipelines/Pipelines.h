@@ -78,8 +78,11 @@ void buildGpuCode(OpPassManager &pm);
 /// All of them, from problem ops on tensors.
 void buildNvptxPipeline(OpPassManager &pm, const NvptxPipelineOptions &options);
 
-/// Names of the levels in order, as pisa-verify-level knows them.
+/// Names of the levels in order, as pisa-verify-level knows them, of the CPU's
+/// pipeline.
 ArrayRef<StringRef> getLevelNames();
+/// The same of the pipeline for NVIDIA GPUs.
+ArrayRef<StringRef> getNvptxLevelNames();
 
 /// Makes `pisa-cpu-pipeline` and `pisa-nvptx-pipeline` known to pass pipeline
 /// parsers.

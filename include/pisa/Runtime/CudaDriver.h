@@ -27,6 +27,7 @@ using Module = struct ModuleObject *;
 using Function = struct FunctionObject *;
 using Stream = struct StreamObject *;
 using Pool = struct PoolObject *;
+using Event = struct EventObject *;
 
 enum Result : int {
   Success = 0,
@@ -124,6 +125,17 @@ static_assert(sizeof(PoolProperties) == 88);
   FUNCTION(cuMemAllocFromPoolAsync, (cuda::Address * address, size_t bytes,    \
                                      cuda::Pool pool, cuda::Stream stream))    \
   FUNCTION(cuMemFreeAsync, (cuda::Address address, cuda::Stream stream))       \
+  FUNCTION(cuMemAlloc, (cuda::Address * address, size_t bytes))                \
+  FUNCTION(cuMemFree, (cuda::Address address))                                 \
+  FUNCTION(cuMemcpyHtoD, (cuda::Address to, const void *from, size_t bytes))   \
+  FUNCTION(cuMemcpyDtoH, (void *to, cuda::Address from, size_t bytes))         \
+  FUNCTION(cuStreamSynchronize, (cuda::Stream stream))                         \
+  FUNCTION(cuEventCreate, (cuda::Event * event, unsigned flags))               \
+  FUNCTION(cuEventDestroy, (cuda::Event event))                                \
+  FUNCTION(cuEventRecord, (cuda::Event event, cuda::Stream stream))            \
+  FUNCTION(cuEventSynchronize, (cuda::Event event))                            \
+  FUNCTION(cuEventElapsedTime,                                                 \
+           (float *milliseconds, cuda::Event begin, cuda::Event end))          \
   FUNCTION(cuLaunchKernel,                                                     \
            (cuda::Function function, unsigned gridX, unsigned gridY,           \
             unsigned gridZ, unsigned threadsX, unsigned threadsY,              \

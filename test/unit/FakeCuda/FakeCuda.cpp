@@ -8,6 +8,7 @@
 
 #include "FakeCuda.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -31,7 +32,37 @@ struct ModuleObject {
 struct PoolObject {
   int device;
 };
+struct EventObject {
+  bool isRecorded;
+};
 } // namespace pisa::cuda
+
+/// What programs that do not link with the fake say to it.
+FakeCuda::FakeCuda() {
+  if (const char *text = std::getenv(PISA_FAKE_CUDA_DEVICES))
+    numDevices = std::atoi(text);
+  if (const char *text = std::getenv(PISA_FAKE_CUDA_CAPABILITY))
+    capability = std::atoi(text);
+  if (const char *text = std::getenv(PISA_FAKE_CUDA_FAILS)) {
+    std::string failure = text;
+    size_t equals = failure.find('=');
+    failures[failure.substr(0, equals)] =
+        std::atoi(failure.c_str() + equals + 1);
+  }
+}
+
+FakeCuda::~FakeCuda() {
+  if (!std::getenv(PISA_FAKE_CUDA_REPORT))
+    return;
+  int retained = 0;
+  for (int count : numRetained)
+    retained += count;
+  std::fprintf(stderr,
+               "fake driver: %zu launches; left: %zu allocations, %d events, "
+               "%d modules, %d pools, %d contexts\n",
+               launches.size(), memory.size(), numEvents, numModules, numPools,
+               retained);
+}
 
 static FakeCuda &fake() {
   static FakeCuda state;
@@ -143,10 +174,10 @@ cuda::Result cuDeviceGetAttribute(int *value, cuda::DeviceAttribute attribute,
     *value = fake().numMultiprocessors;
     return cuda::Success;
   case cuda::DeviceAttribute::ComputeCapabilityMajor:
-    *value = 9;
+    *value = fake().capability / 10;
     return cuda::Success;
   case cuda::DeviceAttribute::ComputeCapabilityMinor:
-    *value = device;
+    *value = fake().capability % 10 + device;
     return cuda::Success;
   case cuda::DeviceAttribute::MaxSharedBytesOptIn:
     *value = fake().maxSharedBytes;
@@ -346,6 +377,79 @@ cuda::Result cuMemAllocFromPoolAsync(cuda::Address *address, size_t bytes,
 cuda::Result cuMemFreeAsync(cuda::Address address, cuda::Stream stream) {
   BEGIN("cuMemFreeAsync", /*needsContext=*/true);
   return fake().memory.erase(address) ? cuda::Success : invalidValue;
+}
+
+// Of the host, so that copies are copies.
+cuda::Result cuMemAlloc(cuda::Address *address, size_t bytes) {
+  BEGIN("cuMemAlloc", /*needsContext=*/true);
+  if (bytes == 0)
+    return invalidValue;
+  *address = reinterpret_cast<cuda::Address>(std::malloc(bytes));
+  fake().memory[*address] = {FakeMemory::Tensor, current.back()->device, bytes};
+  return cuda::Success;
+}
+
+cuda::Result cuMemFree(cuda::Address address) {
+  BEGIN("cuMemFree", /*needsContext=*/true);
+  if (!fake().memory.erase(address))
+    return invalidValue;
+  std::free(reinterpret_cast<void *>(address));
+  return cuda::Success;
+}
+
+cuda::Result cuMemcpyHtoD(cuda::Address to, const void *from, size_t bytes) {
+  BEGIN("cuMemcpyHtoD", /*needsContext=*/true);
+  auto it = fake().memory.find(to);
+  if (it == fake().memory.end() || it->second.bytes < bytes)
+    return invalidValue;
+  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  return cuda::Success;
+}
+
+cuda::Result cuMemcpyDtoH(void *to, cuda::Address from, size_t bytes) {
+  BEGIN("cuMemcpyDtoH", /*needsContext=*/true);
+  auto it = fake().memory.find(from);
+  if (it == fake().memory.end() || it->second.bytes < bytes)
+    return invalidValue;
+  std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+  return cuda::Success;
+}
+
+cuda::Result cuStreamSynchronize(cuda::Stream) {
+  BEGIN("cuStreamSynchronize", /*needsContext=*/true);
+  return fake().isCapturing ? captureUnsupported : cuda::Success;
+}
+
+cuda::Result cuEventCreate(cuda::Event *event, unsigned) {
+  BEGIN("cuEventCreate", /*needsContext=*/true);
+  *event = new cuda::EventObject{false};
+  ++fake().numEvents;
+  return cuda::Success;
+}
+
+cuda::Result cuEventDestroy(cuda::Event event) {
+  BEGIN("cuEventDestroy", /*needsContext=*/true);
+  delete event;
+  --fake().numEvents;
+  return cuda::Success;
+}
+
+cuda::Result cuEventRecord(cuda::Event event, cuda::Stream) {
+  BEGIN("cuEventRecord", /*needsContext=*/true);
+  event->isRecorded = true;
+  return cuda::Success;
+}
+
+cuda::Result cuEventSynchronize(cuda::Event event) {
+  BEGIN("cuEventSynchronize", /*needsContext=*/true);
+  return cuda::Success;
+}
+
+cuda::Result cuEventElapsedTime(float *milliseconds, cuda::Event begin,
+                                cuda::Event end) {
+  BEGIN("cuEventElapsedTime", /*needsContext=*/true);
+  *milliseconds = 1.25;
+  return begin->isRecorded && end->isRecorded ? cuda::Success : invalidValue;
 }
 
 cuda::Result cuLaunchKernel(cuda::Function function, unsigned gridX,

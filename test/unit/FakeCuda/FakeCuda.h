@@ -37,9 +37,12 @@ struct FakeMemory {
 /// The state of the fake driver, which tests set and look at.
 struct FakeCuda {
   static constexpr int maxDevices = 4;
+  FakeCuda();
+  ~FakeCuda();
 
   // What it is like.
   int numDevices = 2;
+  int capability = 90; // of device 0; that of device 1 is one more
   int numMultiprocessors = 132;
   int maxSharedBytes = 232448;
   int maxThreads = 1024;     // of any kernel
@@ -52,7 +55,7 @@ struct FakeCuda {
 
   // What there is.
   int numRetained[maxDevices] = {};
-  int numModules = 0, numPools = 0;
+  int numModules = 0, numPools = 0, numEvents = 0;
   std::map<cuda::Address, FakeMemory> memory;
   // What has happened.
   std::vector<FakeLaunch> launches;
@@ -75,5 +78,11 @@ struct FakeCuda {
 extern "C" pisa::test::FakeCuda *getFakeCuda();
 /// Named in this variable: a function that the fake driver lacks.
 #define PISA_FAKE_CUDA_LACKS "PISA_FAKE_CUDA_LACKS"
+// What it is like: numbers; a function and the error that it returns, as in
+// "cuMemAlloc=2"; any value: what is left at the end is said on stderr.
+#define PISA_FAKE_CUDA_DEVICES "PISA_FAKE_CUDA_DEVICES"
+#define PISA_FAKE_CUDA_CAPABILITY "PISA_FAKE_CUDA_CAPABILITY"
+#define PISA_FAKE_CUDA_FAILS "PISA_FAKE_CUDA_FAILS"
+#define PISA_FAKE_CUDA_REPORT "PISA_FAKE_CUDA_REPORT"
 
 #endif // PISA_TEST_UNIT_FAKECUDA_FAKECUDA_H
