@@ -173,9 +173,6 @@ CudaKernel::create(const KernelSpec &spec, const std::string &chip,
                    const CudaVariant &variant) {
   if (auto error = checkSpec(spec))
     return error;
-  if (spec.checkInputs)
-    return makeError(ErrorKind::Unsupported,
-                     "not implemented for NVPTX: checks of lists of blocks");
   std::unique_ptr<CudaKernel> kernel(
       new CudaKernel(spec, chip, std::move(cache)));
   auto code = kernel->getCode(variant);

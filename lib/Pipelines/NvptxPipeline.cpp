@@ -29,6 +29,7 @@ void pisa::buildGpuKernels(OpPassManager &pm,
   pm.addPass(createPisaBufferizePass());
   cleanUp(pm);
   pm.addNestedPass<func::FuncOp>(bufferization::createBufferLoopHoistingPass());
+  pm.addPass(createPisaExpandChecksPass());
   pm.addPass(createPisaWrapHostOpsPass());
   cleanUp(pm);
   PisaAssignMemorySpacesPassOptions spaces;

@@ -8,6 +8,8 @@
 
 #include "pisa/Runtime/CpuRuntime.h"
 
+#include "pisa/Runtime/CheckMessage.h"
+
 #include <algorithm>
 #include <atomic>
 #include <csetjmp>
@@ -135,10 +137,7 @@ static void parallelFor(void (*task)(void *, int64_t, int64_t), void *captures,
 static void reportDuplicateBlock(int64_t batch, int64_t kvHead,
                                  int64_t queryBlock, int64_t block) {
   current.invocation->report(
-      "expected the entries of a list of blocks to be distinct, but block " +
-      std::to_string(block) + " stands twice in the list of batch " +
-      std::to_string(batch) + ", kv head " + std::to_string(kvHead) +
-      ", query block " + std::to_string(queryBlock));
+      describeDuplicateBlock(batch, kvHead, queryBlock, block));
 }
 
 static void *allocate(size_t size) {

@@ -8,6 +8,10 @@
 
 #include "pisa/Runtime/CudaRuntime.h"
 
+#include "pisa/Runtime/CheckMessage.h"
+
+#include <algorithm>
+
 using namespace pisa;
 
 namespace {
@@ -46,6 +50,29 @@ bool launchesNothing(const Plan &plan, const int64_t *registers) {
         !isEmptyLaunch(instruction.launch, registers))
       return false;
   return true;
+}
+
+/// Waits for what is on the stream and reads what `check` is about.
+RuntimeStatus runCheck(const CudaDevice &device, const PlanInstruction &check,
+                       const int64_t *registers, cuda::Stream stream) {
+  const CudaDriver &driver = device.getDriver();
+  uint64_t status = 0;
+  cuda::Result result = driver.cuMemcpyDtoHAsync(
+      &status, registers[check.operands[0]], sizeof(status), stream);
+  if (result == cuda::Success)
+    result = driver.cuStreamSynchronize(stream);
+  if (result != cuda::Success)
+    return driver.makeError(
+        "cannot read the result of a check on " + device.describe(), result);
+  uint64_t list = status >> 31, block = status & INT32_MAX;
+  uint64_t kvHeads = registers[check.operands[1]];
+  uint64_t queryBlocks = registers[check.operands[2]];
+  if (status == UINT64_MAX || kvHeads == 0 || queryBlocks == 0)
+    return {};
+  return {RuntimeStatus::Failed,
+          describeDuplicateBlock(list / queryBlocks / kvHeads,
+                                 list / queryBlocks % kvHeads,
+                                 list % queryBlocks, block)};
 }
 
 } // namespace
@@ -152,6 +179,11 @@ RuntimeStatus CudaExecutable::launchAll(const Loaded &loaded,
                                         cuda::Stream stream) const {
   const CudaDriver &driver = loaded.device->getDriver();
   for (const PlanInstruction &instruction : plan.program) {
+    if (instruction.op == PlanOp::Check)
+      if (RuntimeStatus status =
+              runCheck(*loaded.device, instruction, registers, stream);
+          status.failed())
+        return status;
     const PlanLaunch &launch = instruction.launch;
     if (instruction.op != PlanOp::Launch || isEmptyLaunch(launch, registers))
       continue;
@@ -179,6 +211,30 @@ RuntimeStatus CudaExecutable::launchAll(const Loaded &loaded,
           result);
   }
   return {};
+}
+
+RuntimeStatus CudaExecutable::refuseCapture(const Loaded &loaded,
+                                            cuda::Stream stream) const {
+  bool checks = std::any_of(plan.program.begin(), plan.program.end(),
+                            [](const PlanInstruction &instruction) {
+                              return instruction.op == PlanOp::Check;
+                            });
+  if (!checks)
+    return {};
+  const CudaDriver &driver = loaded.device->getDriver();
+  int status = 0;
+  cuda::Result result = driver.cuStreamIsCapturing(stream, &status);
+  if (result != cuda::Success)
+    return driver.makeError("cannot tell whether a stream is captured on " +
+                                loaded.device->describe(),
+                            result);
+  if (status == 0)
+    return {};
+  return {
+      RuntimeStatus::Failed,
+      "expected calls that check their lists of blocks to be outside of the "
+      "capture of a graph, but the stream is being captured: a check waits "
+      "for the device"};
 }
 
 RuntimeStatus CudaExecutable::run(const ArgumentValue *arguments, size_t count,
@@ -214,6 +270,8 @@ RuntimeStatus CudaExecutable::run(const ArgumentValue *arguments, size_t count,
   CudaDevice::Scope scope(device);
   if (scope.getStatus().failed())
     return scope.getStatus();
+  if (RuntimeStatus status = refuseCapture(**loaded, stream); status.failed())
+    return status;
   if (scratchBytes == 0)
     return launchAll(**loaded, registers.data(), stream);
 

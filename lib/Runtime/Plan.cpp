@@ -28,6 +28,7 @@ constexpr OpInfo opInfos[] = {
     {"minu", 2},     {"maxu", 2},    {"and", 2},       {"or", 2},
     {"xor", 2},      {"shl", 2},     {"shrs", 2},      {"shru", 2},
     {"compare", 2},  {"select", 3},  {"scratch", 1},   {"launch", 0},
+    {"check", 3},
 };
 static_assert(std::size(opInfos) == numPlanOps);
 
@@ -119,6 +120,10 @@ void Plan::addLaunch(PlanLaunch launch) {
   append(*this, std::move(instruction));
 }
 
+void Plan::addCheck(uint32_t status, uint32_t kvHeads, uint32_t queryBlocks) {
+  append(*this, PlanOp::Check, {status, kvHeads, queryBlocks});
+}
+
 //===----------------------------------------------------------------------===//
 // Checking
 //===----------------------------------------------------------------------===//
@@ -151,9 +156,10 @@ private:
 std::string Verifier::checkRegister(uint32_t reg) {
   if (reg >= current)
     return "register " + std::to_string(reg) + " is used before it is defined";
-  if (plan.program[reg].op == PlanOp::Launch)
+  PlanOp op = plan.program[reg].op;
+  if (op == PlanOp::Launch || op == PlanOp::Check)
     return "register " + std::to_string(reg) + " is not defined: instruction " +
-           std::to_string(reg) + " is a launch";
+           std::to_string(reg) + " is a " + getPlanOpName(op);
   return "";
 }
 
@@ -223,6 +229,16 @@ std::string Verifier::checkOp(const PlanInstruction &instruction) {
     return checkArgument(instruction);
   case PlanOp::Launch:
     return checkLaunch(instruction.launch);
+  case PlanOp::Check:
+    if (std::string message = checkRegister(operands[0]); !message.empty())
+      return message;
+    if (!isScratch[operands[0]])
+      return "expected register " + std::to_string(operands[0]) +
+             " to be an address in scratch memory";
+    for (uint32_t size : {operands[1], operands[2]})
+      if (std::string message = checkNumber(size); !message.empty())
+        return message;
+    return "";
   case PlanOp::Add:
   case PlanOp::Sub:
   case PlanOp::Select: {

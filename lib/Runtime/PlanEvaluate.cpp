@@ -289,6 +289,12 @@ RuntimeStatus Evaluator::run() {
           status.failed())
         return status;
       break;
+    case PlanOp::Check:
+      for (uint32_t reg : operands)
+        if (RuntimeStatus status = checkFault(reg, "an operand of a check");
+            status.failed())
+          return status;
+      break;
     default:
       fault = std::max(faults[operands[0]], faults[operands[1]]);
       if (!evaluateBinary(instruction.op, registers[operands[0]],

@@ -8,6 +8,8 @@
 
 #include "pisa/Target/NvptxTarget.h"
 
+#include "pisa/Dialect/Pisa/IR/Pisa.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -17,7 +19,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
-using namespace pisa;
+using namespace ::pisa;
 
 namespace {
 
@@ -196,6 +198,12 @@ private:
       return addScratch(alloc);
     if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
       return addLaunch(launch);
+    if (auto check = dyn_cast<mlir::pisa::AwaitCheckOp>(op)) {
+      plan.addCheck(buffers[check.getStatus()].address,
+                    registers.lookup(check.getKvHeads()),
+                    registers.lookup(check.getQueryBlocks()));
+      return success();
+    }
     if (isa<func::ReturnOp>(op) && op.getNumOperands() == 0)
       return success();
     return op.emitOpError(
@@ -277,6 +285,8 @@ private:
 
 } // namespace
 
-FailureOr<Plan> pisa::buildPlan(func::FuncOp func) {
+namespace pisa {
+FailureOr<Plan> buildPlan(func::FuncOp func) {
   return PlanBuilder(func).build();
 }
+} // namespace pisa

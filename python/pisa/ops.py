@@ -92,7 +92,7 @@ def attention(
             a GPU strategy, never changes a result.
         check: report a list of blocks that has an entry twice.
         backend: "cpu", "cuda", or "auto": where the tensors are. On CUDA devices float16 and bfloat16
-            only; lengths and lists that are on the device are not checked.
+            only; lengths that are on the device are not checked.
 
     Returns:
         out, of q's shape with Dv for D, in q's dtype; with return_lse then the natural

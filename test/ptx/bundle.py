@@ -29,6 +29,10 @@ BINARY = {
 }  # fmt: skip
 
 
+class CheckFailed(Exception):
+    """Of a list with an entry twice: (batch, kv head, query block, entry)."""
+
+
 class Bundle:
     def __init__(self, text):
         bundle = json.loads(text)
@@ -85,6 +89,11 @@ class Bundle:
                         ],
                         memory=memory,
                     )
+            elif op == "check":
+                status = int(memory.read(operands[0], np.uint64, (1,))[0])
+                if status != 2**64 - 1:
+                    row, block = divmod(status, 2**31)
+                    raise CheckFailed((*np.unravel_index(row, (2**33, *operands[1:])), block))
             else:
                 value = BINARY[op](*operands)
             registers.append(value)

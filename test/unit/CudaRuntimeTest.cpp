@@ -102,6 +102,7 @@ protected:
     fake.staticSharedBytes = 0;
     fake.hasPools = 1;
     fake.isCapturing = false;
+    fake.checkStatus = UINT64_MAX;
     fake.jitLog.clear();
     fake.failures.clear();
     fake.memory.clear();
@@ -300,6 +301,79 @@ TEST_F(CudaRuntime, FirstRunIsCaptured) {
   cuda::CaptureMode mode{};
   driver.cuThreadExchangeStreamCaptureMode(&mode);
   EXPECT_EQ(int(mode), 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// rest<<<1>>>(status), a check of lists [B, 2, n, K], rest<<<1>>>(status).
+Plan makeCheckedPlan() {
+  Plan plan = makePlan();
+  plan.program.resize(5);
+  uint32_t one = 4;
+  uint32_t status = plan.addScratch(plan.addConstant(8));
+  uint32_t heads = plan.addConstant(2);
+  plan.addLaunch({1, {one, one, one}, {{status, 8}}});
+  plan.addCheck(status, heads, /*queryBlocks=*/2);
+  plan.addLaunch({1, {one, one, one}, {{status, 8}}});
+  return plan;
+}
+
+TEST_F(CudaRuntime, CheckPasses) {
+  auto executable = makeExecutable(makeCheckedPlan());
+  ASSERT_FALSE(run(*executable).failed());
+  // The check waits for the first kernel; the second comes after it.
+  std::vector<std::string> order;
+  for (const std::string &call : fake.calls)
+    if (call == "cuLaunchKernel" || call == "cuMemcpyDtoHAsync" ||
+        call == "cuStreamSynchronize" || call == "cuMemFreeAsync")
+      order.push_back(call);
+  EXPECT_EQ(order,
+            (std::vector<std::string>{"cuLaunchKernel", "cuMemcpyDtoHAsync",
+                                      "cuStreamSynchronize", "cuLaunchKernel",
+                                      "cuMemFreeAsync"}));
+  // Plans without checks do not wait.
+  fake.calls.clear();
+  ASSERT_FALSE(run(*makeExecutable()).failed());
+  EXPECT_EQ(fake.count("cuStreamSynchronize"), 0);
+  EXPECT_EQ(fake.count("cuStreamIsCapturing"), 0);
+}
+
+TEST_F(CudaRuntime, CheckFails) {
+  // List 5 of head 1 of sequence 3, of 100 a head; and the largest block.
+  fake.checkStatus = uint64_t((3 * 2 + 1) * 100 + 5) << 31 | INT32_MAX;
+  expectError("expected the entries of a list of blocks to be distinct, but "
+              "block 2147483647 stands twice in the list of batch 3, kv head "
+              "1, query block 5",
+              RuntimeStatus::Failed, makeCheckedPlan());
+  EXPECT_EQ(fake.launches.size(), 1u);
+}
+
+TEST_F(CudaRuntime, CheckOfNoLists) {
+  fake.checkStatus = 0; // nobody has written it
+  ASSERT_FALSE(run(*makeExecutable(makeCheckedPlan()), 3, /*n=*/0).failed());
+}
+
+TEST_F(CudaRuntime, CheckFindsAFailedKernel) {
+  fake.failures["cuStreamSynchronize"] = 719;
+  expectError("cannot read the result of a check on device 0 (Fake GPU, sm_90):"
+              " CUDA_ERROR_LAUNCH_FAILED",
+              RuntimeStatus::Failed, makeCheckedPlan());
+}
+
+TEST_F(CudaRuntime, CheckIsNotCaptured) {
+  fake.isCapturing = true;
+  expectError("expected calls that check their lists of blocks to be outside "
+              "of the capture of a graph, but the stream is being captured: a "
+              "check waits for the device",
+              RuntimeStatus::Failed, makeCheckedPlan());
+  EXPECT_TRUE(fake.launches.empty());
+  fake.isCapturing = false;
+  fake.failures["cuStreamIsCapturing"] = 719;
+  expectError("cannot tell whether a stream is captured on device 0 (Fake GPU,"
+              " sm_90): CUDA_ERROR_LAUNCH_FAILED",
+              RuntimeStatus::Failed, makeCheckedPlan());
 }
 
 TEST_F(CudaRuntime, NoTensors) {

@@ -341,6 +341,27 @@ TEST(Plan, JsonRoundTrip) {
   EXPECT_EQ(read->kernels[1].sharedBytes, 200000u);
 }
 
+TEST(Plan, JsonOfChecks) {
+  Plan plan;
+  uint32_t size = plan.addConstant(8);
+  plan.addCheck(plan.addScratch(size), size, size);
+  RuntimeOr<Plan> read = Plan::fromJson(plan.toJson());
+  ASSERT_TRUE(read) << read.getStatus().getMessage();
+  EXPECT_EQ(read->program[2].op, PlanOp::Check);
+  EXPECT_EQ(read->program[2].operands, plan.program[2].operands);
+  EXPECT_EQ(read->toJson(), plan.toJson());
+}
+
+TEST(Plan, CheckOfOverflow) {
+  Plan plan;
+  uint32_t most = plan.addConstant(INT64_MAX);
+  uint32_t size = plan.addBinary(PlanOp::Add, most, most);
+  plan.addCheck(plan.addScratch(plan.addConstant(8)), most, size);
+  EXPECT_EQ(evaluate(plan).error,
+            "an operand of a check comes from an overflow "
+            "of 64 bits in instruction 1 (add)");
+}
+
 TEST(Plan, JsonOfOthers) {
   std::string good = makePlan().toJson();
   auto refuse = [&](const std::string &text, const char *expected) {
@@ -434,6 +455,16 @@ TEST(Plan, Refused) {
                 "is a scratch address");
   expectRefused([&](Plan &p) { p.addSelect(scratch, 1, 2); },
                 "is a scratch address");
+  expectRefused([&](Plan &p) { p.addCheck(1, 1, 1); },
+                "(check): expected register 1 to be an address in scratch");
+  expectRefused([&](Plan &p) { p.addCheck(scratch, 1, scratch); },
+                "is a scratch address");
+  expectRefused(
+      [&](Plan &p) {
+        p.addCheck(scratch, 1, 1);
+        p.addScratch(p.program.size() - 1);
+      },
+      "is a check");
 }
 
 } // namespace

@@ -40,8 +40,9 @@ std::string printCudaModule(const KernelSpec &spec, const CudaVariant &variant);
 
 /// Code for a KernelSpec on GPUs of one chip: as `Kernel`, but tensors are on
 /// one device, and a call only puts work on a stream. It may be captured into a
-/// graph. Values on the device are not read: lengths and lists that are wrong
-/// there are not reported.
+/// graph. Values on the device are not read: lengths that are wrong there are
+/// not reported. With `checkInputs` a call waits for the check of its lists,
+/// and cannot be captured.
 class CudaKernel {
 public:
   /// Compiles the code for `variant`, or takes it from the cache; other code is

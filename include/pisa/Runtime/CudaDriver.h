@@ -129,6 +129,9 @@ static_assert(sizeof(PoolProperties) == 88);
   FUNCTION(cuMemFree, (cuda::Address address))                                 \
   FUNCTION(cuMemcpyHtoD, (cuda::Address to, const void *from, size_t bytes))   \
   FUNCTION(cuMemcpyDtoH, (void *to, cuda::Address from, size_t bytes))         \
+  FUNCTION(cuMemcpyDtoHAsync,                                                  \
+           (void *to, cuda::Address from, size_t bytes, cuda::Stream stream))  \
+  FUNCTION(cuStreamIsCapturing, (cuda::Stream stream, int *status))            \
   FUNCTION(cuStreamSynchronize, (cuda::Stream stream))                         \
   FUNCTION(cuEventCreate, (cuda::Event * event, unsigned flags))               \
   FUNCTION(cuEventDestroy, (cuda::Event event))                                \

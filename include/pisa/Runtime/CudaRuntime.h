@@ -156,6 +156,7 @@ public:
   /// Puts the kernels on `stream` (a CUstream of the device that the tensors
   /// are on; null is the default stream) and does not wait for them. Nothing
   /// is launched if the arguments are wrong. May be captured into a graph.
+  /// Only a plan with checks waits, for those, and cannot be captured.
   RuntimeStatus run(const ArgumentValue *arguments, size_t count, void *stream);
 
 private:
@@ -165,6 +166,7 @@ private:
   RuntimeOr<const Loaded *> getLoaded(int ordinal);
   RuntimeStatus launchAll(const Loaded &loaded, int64_t *registers,
                           cuda::Stream stream) const;
+  RuntimeStatus refuseCapture(const Loaded &loaded, cuda::Stream stream) const;
 
   Plan plan;
   std::string image;

@@ -19,8 +19,8 @@
 
 namespace pisa {
 
-/// What an instruction of a plan does. Each but `Launch` defines the 64-bit
-/// register of its own number. S and U: signed, unsigned.
+/// What an instruction of a plan does. Each but `Launch` and `Check` defines
+/// the 64-bit register of its own number. S and U: signed, unsigned.
 enum class PlanOp : uint8_t {
   Constant, ///< `immediate`
   Pointer,  ///< address of the first element of tensor `argument`
@@ -51,8 +51,12 @@ enum class PlanOp : uint8_t {
   Scratch, ///< address of so many bytes of memory, aligned to 256 bytes, valid
            ///< until the plan's end
   Launch,
+  Check, ///< waits for what was launched and fails if the 64 bits at scratch
+         ///< address operand 0 are not all ones: bits 31 and up number a list
+         ///< of [B, operand 1, operand 2, n] with an entry twice, those below
+         ///< are it
 };
-constexpr unsigned numPlanOps = unsigned(PlanOp::Launch) + 1;
+constexpr unsigned numPlanOps = unsigned(PlanOp::Check) + 1;
 
 enum class PlanPredicate : uint8_t {
   Eq,
@@ -122,6 +126,7 @@ struct Plan {
   uint32_t addSelect(uint32_t condition, uint32_t yes, uint32_t no);
   uint32_t addScratch(uint32_t bytes);
   void addLaunch(PlanLaunch launch);
+  void addCheck(uint32_t status, uint32_t kvHeads, uint32_t queryBlocks);
 
   /// What is wrong with the plan; empty if nothing is. A scratch address may
   /// only be added to, subtracted from, selected and passed to kernels in 8

@@ -81,6 +81,7 @@ struct ConvertPisaToGPU
     populateGPUPackPatterns(patterns, task);
     populateGPUListPatterns(patterns, task);
     populateGPUEntryPatterns(patterns, task);
+    populateGPUCheckPatterns(patterns, task);
     populateGPUPoolPatterns(patterns, task);
     populateGPUScorePatterns(patterns, task);
     populateGPUAttendPatterns(patterns, task);

@@ -167,6 +167,8 @@ struct RowLayout {
 Value emitListedMask(WarpEmitter &e, Value lists, Value first, int64_t count,
                      int64_t divisor, Value block);
 
+void populateGPUCheckPatterns(RewritePatternSet &patterns,
+                              const TaskContext &task);
 void populateGPUPackPatterns(RewritePatternSet &patterns,
                              const TaskContext &task);
 void populateGPUListPatterns(RewritePatternSet &patterns,

@@ -113,3 +113,29 @@ def test_mixed_devices_are_refused():
     q, k, v = make(1, 256, 4, 2, 64)
     with pytest.raises((TypeError, ValueError)):
         pisa.attention(q, k.cpu(), v)
+
+
+def test_duplicates_are_reported_on_request():
+    q, k, v = make(2, 256, 4, 2, 64)
+    lists = torch.full((2, 2, 256, 4), -1, dtype=torch.int32, device="cuda")
+    lists[..., 0] = 1
+    pisa.block_sparse_attention(q, k, v, lists, check=True)
+    lists[1, 1, 200] = torch.tensor([2, -1, 3, 2], dtype=torch.int32)
+    lists[1, 0, 57] = torch.tensor([2, -1, 2, 0], dtype=torch.int32)
+    assert pisa.block_sparse_attention(q, k, v, lists).isfinite().all()
+    where = "block 2 stands twice in the list of batch 1, kv head 0, query block 57"
+    with pytest.raises(RuntimeError, match=where):
+        pisa.block_sparse_attention(q, k, v, lists, check=True)
+
+
+def test_checks_are_not_captured():
+    q, k, v = make(1, 256, 4, 2, 64)
+    expected = pisa.attention(q, k, v, check=True)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = pisa.attention(q, k, v)
+        with pytest.raises(RuntimeError, match="the stream is being captured"):
+            pisa.attention(q, k, v, check=True)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(out, expected)

@@ -8,6 +8,7 @@
 
 #include "FakeCuda.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -43,6 +44,8 @@ FakeCuda::FakeCuda() {
     numDevices = std::atoi(text);
   if (const char *text = std::getenv(PISA_FAKE_CUDA_CAPABILITY))
     capability = std::atoi(text);
+  if (const char *text = std::getenv(PISA_FAKE_CUDA_CHECK))
+    checkStatus = std::strtoull(text, nullptr, 10);
   if (const char *text = std::getenv(PISA_FAKE_CUDA_FAILS)) {
     std::string failure = text;
     size_t equals = failure.find('=');
@@ -412,6 +415,29 @@ cuda::Result cuMemcpyDtoH(void *to, cuda::Address from, size_t bytes) {
   if (it == fake().memory.end() || it->second.bytes < bytes)
     return invalidValue;
   std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+  return cuda::Success;
+}
+
+cuda::Result cuMemcpyDtoHAsync(void *to, cuda::Address from, size_t bytes,
+                               cuda::Stream) {
+  BEGIN("cuMemcpyDtoHAsync", /*needsContext=*/true);
+  auto it = fake().memory.upper_bound(from);
+  if (it == fake().memory.begin())
+    return invalidValue;
+  --it;
+  if (from + bytes > it->first + it->second.bytes)
+    return invalidValue;
+  // Scratch memory has no content: tests say what it is.
+  if (it->second.kind == FakeMemory::Scratch)
+    std::memcpy(to, &fake().checkStatus, std::min(bytes, sizeof(uint64_t)));
+  else
+    std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+  return cuda::Success;
+}
+
+cuda::Result cuStreamIsCapturing(cuda::Stream, int *status) {
+  BEGIN("cuStreamIsCapturing", /*needsContext=*/true);
+  *status = fake().isCapturing;
   return cuda::Success;
 }
 

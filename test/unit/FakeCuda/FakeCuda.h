@@ -49,6 +49,7 @@ struct FakeCuda {
   int staticSharedBytes = 0; // of any kernel
   int hasPools = 1;
   bool isCapturing = false; // a stream, in the strictest mode
+  uint64_t checkStatus = UINT64_MAX; // what copies from scratch memory give
   std::string jitLog;
   /// What a function returns, in place of doing its work.
   std::map<std::string, int> failures;
@@ -82,6 +83,7 @@ extern "C" pisa::test::FakeCuda *getFakeCuda();
 // "cuMemAlloc=2"; any value: what is left at the end is said on stderr.
 #define PISA_FAKE_CUDA_DEVICES "PISA_FAKE_CUDA_DEVICES"
 #define PISA_FAKE_CUDA_CAPABILITY "PISA_FAKE_CUDA_CAPABILITY"
+#define PISA_FAKE_CUDA_CHECK "PISA_FAKE_CUDA_CHECK"
 #define PISA_FAKE_CUDA_FAILS "PISA_FAKE_CUDA_FAILS"
 #define PISA_FAKE_CUDA_REPORT "PISA_FAKE_CUDA_REPORT"
 

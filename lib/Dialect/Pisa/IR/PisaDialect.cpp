@@ -84,6 +84,21 @@ void CheckIndicesOp::getEffects(
     effects.emplace_back(MemoryEffects::Read::get(), &getIndicesMutable());
 }
 
+void CheckRowsOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getListsMutable());
+  effects.emplace_back(MemoryEffects::Read::get(), &getStatusMutable());
+  effects.emplace_back(MemoryEffects::Write::get(), &getStatusMutable());
+}
+
+void AwaitCheckOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getStatusMutable());
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+
 void NextBlockOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
         &effects) {

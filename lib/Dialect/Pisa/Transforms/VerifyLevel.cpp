@@ -60,6 +60,7 @@ void setLegal(ConversionTarget &target, Level level) {
                            gpu::GPUDialect, LLVM::LLVMDialect,
                            NVVM::NVVMDialect>();
     target.addLegalOp<memref::AllocOp, memref::CastOp, memref::DimOp>();
+    target.addLegalOp<AwaitCheckOp>();
     return;
   }
   target.addLegalDialect<arith::ArithDialect, func::FuncDialect,

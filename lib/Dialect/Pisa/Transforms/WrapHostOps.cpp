@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -47,7 +48,7 @@ struct WrapHostOps : pisa::impl::PisaWrapHostOpsPassBase<WrapHostOps> {
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
       bool touchesMemory =
-          isa<linalg::LinalgOp>(op) || isa<PisaOpInterface, CheckIndicesOp>(op);
+          isa<linalg::LinalgOp>(op) || isa<PisaOpInterface>(op);
       if (touchesMemory && !op->getParentOfType<scf::ForallOp>())
         ops.push_back(op);
     });
@@ -71,7 +72,10 @@ struct WrapHostOps : pisa::impl::PisaWrapHostOpsPassBase<WrapHostOps> {
     }
     auto loop = scf::ForallOp::create(
         b, ArrayRef<OpFoldResult>{b.getIndexAttr(0)}, ArrayRef{end},
-        ArrayRef<OpFoldResult>{b.getIndexAttr(1)}, ValueRange{}, std::nullopt);
+        ArrayRef<OpFoldResult>{b.getIndexAttr(1)}, ValueRange{},
+        // A mapped loop stays if it has but one iteration.
+        b.getArrayAttr(gpu::GPUBlockMappingAttr::get(
+            b.getContext(), gpu::MappingId::LinearDim0)));
     b.setInsertionPointToStart(loop.getBody());
     IRMapping mapping;
     if (first)

@@ -217,5 +217,6 @@ def Pisa_AttentionOp : Pisa_ProblemOp<"attention", 10> {
 
 include "pisa/Dialect/Pisa/IR/PisaPhaseOps.td"
 include "pisa/Dialect/Pisa/IR/PisaTileOps.td"
+include "pisa/Dialect/Pisa/IR/PisaCheckOps.td"
 
 #endif // PISA_OPS_TD

@@ -553,8 +553,8 @@ def Pisa_CheckIndicesOp : Op<Pisa_Dialect, "check_indices", [
   let description = [{
     Reports to the runtime each list of `indices` that names a block twice
     (entries below 0 are padding). The invocation then fails with a message that
-    names the batch, head and row. Inserted by the pipeline option
-    `check-inputs`.
+    names the batch, head and row; on GPUs always the first one. Inserted by the
+    pipeline option `check-inputs`.
 
     Example:
 

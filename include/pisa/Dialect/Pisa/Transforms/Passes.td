@@ -102,6 +102,18 @@ def PisaBufferizePass : Pass<"pisa-bufferize", "ModuleOp"> {
                            "memref::MemRefDialect"];
 }
 
+def PisaExpandChecksPass : Pass<"pisa-expand-checks"> {
+  let summary = "Checks of inputs into tasks and a report (GPU)";
+  let description = [{
+    `pisa.check_indices` becomes a status in scratch memory, tasks of
+    `pisa.check_rows` over the lists that share it, and `pisa.await_check`, where the
+    host waits and reports. Requires buffers.
+  }];
+  let dependentDialects = ["affine::AffineDialect", "arith::ArithDialect",
+                           "gpu::GPUDialect", "linalg::LinalgDialect",
+                           "memref::MemRefDialect", "scf::SCFDialect"];
+}
+
 def PisaWrapHostOpsPass : Pass<"pisa-wrap-host-ops"> {
   let summary = "Work on buffers between tasks into tasks of its own (GPU)";
   let description = [{
@@ -110,8 +122,8 @@ def PisaWrapHostOpsPass : Pass<"pisa-wrap-host-ops"> {
     dimension. Afterwards the function around the tasks computes sizes and allocates
     scratch, and touches no buffer: all of it runs on the host without the data.
   }];
-  let dependentDialects = ["arith::ArithDialect", "memref::MemRefDialect",
-                           "scf::SCFDialect"];
+  let dependentDialects = ["arith::ArithDialect", "gpu::GPUDialect",
+                           "memref::MemRefDialect", "scf::SCFDialect"];
 }
 
 def PisaAssignMemorySpacesPass : Pass<"pisa-assign-memory-spaces"> {
