@@ -124,8 +124,9 @@ PISA_C_API void pisaKernelDestroy(PisaKernel *kernel);
 /* Checks every tensor, then runs. A CPU call is done when it returns, and
  * `stream` must be null. A CUDA call puts its work on `stream`, a CUstream of
  * the tensors' device (null: the default stream), and does not wait; it may be
- * captured into a graph. What tensors hold there is not read: lengths and lists
- * that are wrong are not reported. `info` may be null. */
+ * captured into a graph. What tensors hold there is not read: lengths that are
+ * wrong are not reported. With PISA_CHECK_INPUTS it waits for the check, and
+ * cannot be captured. `info` may be null. */
 PISA_C_API PisaStatus pisaKernelRun(PisaKernel *kernel,
                                     const PisaTensors *tensors, void *stream,
                                     PisaRunInfo *info);

@@ -109,6 +109,20 @@ static llvm::Expected<KernelSpec> getSpec(const PisaKernelSpec *given) {
   return spec;
 }
 
+static llvm::Expected<std::string> getChip(const PisaKernelSpec &given) {
+  return given.chip ? llvm::Expected<std::string>(given.chip)
+                    : getChipOfDevice(given.device);
+}
+
+/// Fails for a target that is neither CUDA, which is done, nor the CPU.
+static llvm::Error requireCpu(const PisaKernelSpec &given) {
+  if (given.target == PISA_TARGET_CPU)
+    return llvm::Error::success();
+  return makeError(ErrorKind::InvalidValue,
+                   "expected target to be the CPU (0) or CUDA (1), but got " +
+                       llvm::Twine(given.target));
+}
+
 void pisaKernelSpecInit(PisaKernelSpec *spec) {
   KernelParams defaults;
   *spec = {};
@@ -145,8 +159,7 @@ PisaStatus pisaKernelCreate(const PisaKernelSpec *given, PisaKernel **result) {
                               : ObjectCache::getDefaultDirectory();
   ObjectCache cache(directory);
   if (given->target == PISA_TARGET_CUDA) {
-    auto chip = given->chip ? llvm::Expected<std::string>(given->chip)
-                            : getChipOfDevice(given->device);
+    auto chip = getChip(*given);
     if (!chip)
       return capi::finish(chip.takeError());
     CudaVariant variant;
@@ -163,11 +176,8 @@ PisaStatus pisaKernelCreate(const PisaKernelSpec *given, PisaKernel **result) {
     *result = new PisaKernel{nullptr, std::move(*kernel)};
     return PISA_SUCCESS;
   }
-  if (given->target != PISA_TARGET_CPU)
-    return capi::finish(makeError(
-        ErrorKind::InvalidValue,
-        "expected target to be the CPU (0) or CUDA (1), but got " +
-            llvm::Twine(given->target)));
+  if (auto error = requireCpu(*given))
+    return capi::finish(std::move(error));
   auto kernel = Kernel::create(*spec, given->cpu ? given->cpu : "",
                                directory.empty() ? nullptr : &cache);
   if (!kernel)
@@ -249,9 +259,19 @@ PisaStatus pisaExplain(const PisaKernelSpec *given, const char **json) {
   auto spec = getSpec(given);
   if (!spec)
     return capi::finish(spec.takeError());
-  if (given->target != PISA_TARGET_CPU)
-    return capi::finish(makeError(ErrorKind::Unsupported,
-                                  "pisaExplain is not built yet for GPUs"));
+  if (given->target == PISA_TARGET_CUDA) {
+    auto chip = getChip(*given);
+    if (!chip)
+      return capi::finish(chip.takeError());
+    auto explained = explainForCuda(*spec, *chip);
+    if (!explained)
+      return capi::finish(explained.takeError());
+    text = *explained;
+    *json = text.c_str();
+    return PISA_SUCCESS;
+  }
+  if (auto error = requireCpu(*given))
+    return capi::finish(std::move(error));
   auto explained = explain(*spec, given->cpu ? given->cpu : "");
   if (!explained)
     return capi::finish(explained.takeError());

@@ -11,9 +11,12 @@
 #include "Support.h"
 
 #include "pisa/Compiler/Compile.h"
+#include "pisa/Compiler/Cuda.h"
 #include "pisa/Compiler/Function.h"
 #include "pisa/Pipelines/Dialects.h"
 #include "pisa/Pipelines/Pipelines.h"
+#include "pisa/Runtime/CudaRuntime.h"
+#include "pisa/Target/NvptxTarget.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -42,10 +45,12 @@ struct PisaModule {
           return mlir::success();
         }) {}
 
-  llvm::Error lower(const char *pipeline, StringRef cpu);
+  llvm::Error lower(const char *pipeline);
   llvm::Error compile();
+  /// Fills in `cudaCode`.
+  llvm::Error compileForGpu();
   llvm::Error call(StringRef function, llvm::ArrayRef<PisaValue> arguments,
-                   PisaRunInfo *info);
+                   void *stream, PisaRunInfo *info);
 
   std::mutex mutex;
   std::unique_ptr<mlir::MLIRContext> context;
@@ -53,9 +58,12 @@ struct PisaModule {
   mlir::ScopedDiagnosticHandler handler;
   mlir::OwningOpRef<mlir::ModuleOp> original, lowered;
   std::string cpu, description;
+  std::string chip;                          // "" for the CPU
   std::map<std::string, std::string> levels; // "" is the last one
   std::unique_ptr<llvm::MemoryBuffer> object;
   std::unique_ptr<CpuModule> code;
+  std::optional<CudaCode> cudaCode;
+  std::map<std::string, std::unique_ptr<CudaExecutable>> executables;
   /// Functions and sizes that `checkShapes` has found good.
   std::set<std::vector<int64_t>> goodShapes;
 
@@ -66,6 +74,8 @@ private:
   }
   llvm::Error check(mlir::func::FuncOp func,
                     llvm::ArrayRef<CpuArgument> arguments);
+  llvm::Error lowerByLevels();
+  llvm::Expected<CudaExecutable *> getExecutable(StringRef function);
 };
 
 template <typename Op> static std::string print(Op op) {
@@ -75,23 +85,39 @@ template <typename Op> static std::string print(Op op) {
   return text;
 }
 
-llvm::Error PisaModule::lower(const char *pipeline, StringRef cpuName) {
-  cpu = cpuName.str();
-  lowered = original->clone();
-  if (!pipeline) {
-    CompileOptions options;
-    options.cpu = cpu;
-    options.afterLevel = [&](StringRef level, mlir::ModuleOp module) {
-      levels[level.str()] = print(module);
-    };
-    auto compiled = compileToObjectForCpu(*lowered, options);
+llvm::Error PisaModule::lowerByLevels() {
+  auto afterLevel = [&](StringRef level, mlir::ModuleOp module) {
+    levels[level.str()] = print(module);
+  };
+  if (!chip.empty()) {
+    CudaCompileOptions options;
+    options.chip = chip;
+    options.afterLevel = afterLevel;
+    auto compiled = compileForCuda(*lowered, options);
     if (!compiled)
-      return makeSaid(ErrorKind::InvalidValue,
+      return makeSaid(saysNotImplemented(said) ? ErrorKind::Unsupported
+                                               : ErrorKind::InvalidValue,
                       llvm::toString(compiled.takeError()));
-    object = std::move(*compiled);
-    levels[""] = levels["llvm"];
+    cudaCode = std::move(*compiled);
+    levels[""] = levels["plan"];
     return llvm::Error::success();
   }
+  CompileOptions options;
+  options.cpu = cpu;
+  options.afterLevel = afterLevel;
+  auto compiled = compileToObjectForCpu(*lowered, options);
+  if (!compiled)
+    return makeSaid(ErrorKind::InvalidValue,
+                    llvm::toString(compiled.takeError()));
+  object = std::move(*compiled);
+  levels[""] = levels["llvm"];
+  return llvm::Error::success();
+}
+
+llvm::Error PisaModule::lower(const char *pipeline) {
+  lowered = original->clone();
+  if (!pipeline)
+    return lowerByLevels();
   static std::once_flag once;
   std::call_once(once, mlir::pisa::registerPasses);
   mlir::PassManager pm(context.get(), mlir::PassManager::getAnyOpAnchorName());
@@ -108,9 +134,48 @@ llvm::Error PisaModule::lower(const char *pipeline, StringRef cpuName) {
   return llvm::Error::success();
 }
 
+llvm::Error PisaModule::compileForGpu() {
+  if (cudaCode)
+    return llvm::Error::success();
+  if (chip.empty())
+    return makeError(ErrorKind::InvalidValue,
+                     "expected a module for GPUs, but it is for the CPU");
+  said.clear();
+  auto compiled = makeCudaCode(*lowered, chip);
+  if (!compiled)
+    return makeSaid(ErrorKind::InvalidValue,
+                    "expected the pipeline to end as pisa-nvptx-pipeline does, "
+                    "but " +
+                        llvm::toString(compiled.takeError()));
+  cudaCode = std::move(*compiled);
+  return llvm::Error::success();
+}
+
+/// The driver compiles the PTX on the first call.
+llvm::Expected<CudaExecutable *> PisaModule::getExecutable(StringRef function) {
+  if (auto error = compileForGpu())
+    return error;
+  std::unique_ptr<CudaExecutable> &place = executables[function.str()];
+  if (place)
+    return place.get();
+  const Plan *plan = cudaCode->find(function);
+  if (!plan)
+    return makeError(ErrorKind::InvalidValue,
+                     "expected @" + function + " to be a public function");
+  RuntimeOr<std::unique_ptr<CudaExecutable>> made =
+      CudaExecutable::create(*plan, cudaCode->ptx);
+  if (!made)
+    return toError(made.getStatus());
+  place = std::move(*made);
+  return place.get();
+}
+
 llvm::Error PisaModule::compile() {
   if (code)
     return llvm::Error::success();
+  if (!chip.empty())
+    return makeError(ErrorKind::InvalidValue,
+                     "expected a module for the CPU, but it is for " + chip);
   if (!object) {
     auto target = CpuTarget::get(cpu);
     if (!target)
@@ -156,7 +221,8 @@ static bool hasType(const DLTensor &tensor, mlir::Type type) {
 
 /// The argument of compiled code for a value, if that has the type.
 static llvm::Expected<CpuArgument> getArgument(StringRef name, mlir::Type type,
-                                               const PisaValue &value) {
+                                               const PisaValue &value,
+                                               bool onCuda) {
   auto wrong = [&](const Twine &got, ErrorKind kind = ErrorKind::InvalidType) {
     return makeError(kind, "expected " + name + " to be " + print(type) +
                                ", but got " + got);
@@ -182,7 +248,10 @@ static llvm::Expected<CpuArgument> getArgument(StringRef name, mlir::Type type,
       value.kind == PISA_VALUE_TENSOR ? value.as.tensor : nullptr;
   if (!tensor)
     return wrong("no tensor");
-  if (tensor->device.device_type != kDLCPU)
+  DLDeviceType device = tensor->device.device_type;
+  if (onCuda && device != kDLCUDA && device != kDLCUDAManaged)
+    return wrong("a tensor that is not on a CUDA device");
+  if (!onCuda && device != kDLCPU)
     return wrong("a tensor outside the CPU's memory");
   if (!hasType(*tensor, tensorType.getElementType()))
     return wrong("other elements (DLPack type " + Twine(tensor->dtype.code) +
@@ -230,9 +299,29 @@ llvm::Error PisaModule::check(mlir::func::FuncOp func,
   return llvm::Error::success();
 }
 
+static llvm::Error callOnCuda(CudaExecutable &executable,
+                              llvm::ArrayRef<CpuArgument> arguments,
+                              void *stream, PisaRunInfo *info) {
+  auto values = llvm::to_vector(llvm::map_range(arguments, toArgumentValue));
+  if (auto error =
+          toError(executable.run(values.data(), values.size(), stream)))
+    return error;
+  if (!info)
+    return llvm::Error::success();
+  RuntimeOr<int64_t> scratchBytes = executable.getScratchBytes(values.data());
+  if (!scratchBytes)
+    return toError(scratchBytes.getStatus());
+  info->scratch_bytes = *scratchBytes;
+  return llvm::Error::success();
+}
+
 llvm::Error PisaModule::call(StringRef name, llvm::ArrayRef<PisaValue> values,
-                             PisaRunInfo *info) {
-  CpuModule::Entry entry;
+                             void *stream, PisaRunInfo *info) {
+  if (stream && chip.empty())
+    return makeError(ErrorKind::InvalidValue,
+                     "expected no stream for a module for the CPU");
+  CpuModule::Entry entry = nullptr;
+  CudaExecutable *executable = nullptr;
   llvm::SmallVector<CpuArgument> arguments;
   {
     std::lock_guard<std::mutex> lock(mutex);
@@ -248,20 +337,30 @@ llvm::Error PisaModule::call(StringRef name, llvm::ArrayRef<PisaValue> values,
                            Twine(values.size()));
     for (auto [i, type] : llvm::enumerate(func.getArgumentTypes())) {
       auto argument = getArgument(
-          ("argument " + Twine(i) + " of @" + name).str(), type, values[i]);
+          ("argument " + Twine(i) + " of @" + name).str(), type, values[i],
+          /*onCuda=*/!chip.empty());
       if (!argument)
         return argument.takeError();
       arguments.push_back(*argument);
     }
     if (auto error = check(func, arguments))
       return error;
-    if (auto error = compile())
-      return error;
-    auto found = code->lookup(name);
-    if (!found)
-      return found.takeError();
-    entry = *found;
+    if (!chip.empty()) {
+      auto found = getExecutable(name);
+      if (!found)
+        return found.takeError();
+      executable = *found;
+    } else {
+      if (auto error = compile())
+        return error;
+      auto found = code->lookup(name);
+      if (!found)
+        return found.takeError();
+      entry = *found;
+    }
   }
+  if (executable)
+    return callOnCuda(*executable, arguments, stream, info);
   std::shared_ptr<ThreadPool> pool = capi::getPool();
   Invocation invocation(*pool);
   if (auto error = CpuModule::call(entry, arguments, invocation))
@@ -300,11 +399,10 @@ static std::string describe(mlir::ModuleOp module) {
 // C
 //===----------------------------------------------------------------------===//
 
-PisaStatus pisaModuleCreate(const char *text, size_t length,
-                            const char *pipeline, const char *cpu,
-                            PisaModule **result) {
+static PisaStatus create(std::unique_ptr<PisaModule> module, const char *text,
+                         size_t length, const char *pipeline,
+                         PisaModule **result) {
   *result = nullptr;
-  auto module = std::make_unique<PisaModule>();
   module->original = mlir::parseSourceString<mlir::ModuleOp>(
       StringRef(text, length), module->context.get());
   if (!module->original)
@@ -313,10 +411,38 @@ PisaStatus pisaModuleCreate(const char *text, size_t length,
                   "expected MLIR, but it cannot be parsed:\n" + module->said));
   module->said.clear();
   module->description = describe(*module->original);
-  if (auto error = module->lower(pipeline, cpu ? cpu : ""))
+  if (auto error = module->lower(pipeline))
     return capi::finish(std::move(error));
   *result = module.release();
   return PISA_SUCCESS;
+}
+
+PisaStatus pisaModuleCreate(const char *text, size_t length,
+                            const char *pipeline, const char *cpu,
+                            PisaModule **result) {
+  auto module = std::make_unique<PisaModule>();
+  module->cpu = cpu ? cpu : "";
+  return create(std::move(module), text, length, pipeline, result);
+}
+
+PisaStatus pisaModuleCreateForCuda(const char *text, size_t length,
+                                   const char *pipeline, const char *chip,
+                                   PisaModule **result) {
+  *result = nullptr;
+  auto module = std::make_unique<PisaModule>();
+  if (chip) {
+    auto target = NvptxTarget::get(chip);
+    if (!target)
+      return capi::finish(makeError(ErrorKind::InvalidValue,
+                                    llvm::toString(target.takeError())));
+    module->chip = chip;
+  } else if (auto found = getChipOfDevice(0)) {
+    module->chip = *found;
+  } else {
+    llvm::consumeError(found.takeError());
+    module->chip = NvptxTarget().chip;
+  }
+  return create(std::move(module), text, length, pipeline, result);
 }
 
 void pisaModuleDestroy(PisaModule *module) { delete module; }
@@ -348,6 +474,20 @@ PisaStatus pisaModuleGetObject(PisaModule *module, const char **bytes,
   return PISA_SUCCESS;
 }
 
+PisaStatus pisaModuleGetPtx(PisaModule *module, const char **text,
+                            size_t *length) {
+  std::lock_guard<std::mutex> lock(module->mutex);
+  if (auto error = module->compileForGpu())
+    return capi::finish(std::move(error));
+  *text = module->cudaCode->ptx.c_str();
+  *length = module->cudaCode->ptx.size();
+  return PISA_SUCCESS;
+}
+
+const char *pisaModuleGetChip(PisaModule *module) {
+  return module->chip.c_str();
+}
+
 const char *pisaModuleDescribe(PisaModule *module) {
   return module->description.c_str();
 }
@@ -355,10 +495,17 @@ const char *pisaModuleDescribe(PisaModule *module) {
 PisaStatus pisaModuleCall(PisaModule *module, const char *function,
                           const PisaValue *arguments, size_t count,
                           PisaRunInfo *info) {
+  return pisaModuleCallOnStream(module, function, arguments, count,
+                                /*stream=*/nullptr, info);
+}
+
+PisaStatus pisaModuleCallOnStream(PisaModule *module, const char *function,
+                                  const PisaValue *arguments, size_t count,
+                                  void *stream, PisaRunInfo *info) {
   if (info)
     if (auto error = capi::checkStruct("PisaRunInfo", info, info->struct_size,
                                        sizeof(PisaRunInfo)))
       return capi::finish(std::move(error));
   return capi::finish(
-      module->call(function, llvm::ArrayRef(arguments, count), info));
+      module->call(function, llvm::ArrayRef(arguments, count), stream, info));
 }

@@ -119,6 +119,15 @@ pisa::compileForCuda(mlir::ModuleOp module, const CudaCompileOptions &options) {
     pm.addInstrumentation(std::make_unique<LevelWatcher>(options.afterLevel));
   if (failed(pm.run(module)))
     return llvm::createStringError("lowering for " + target->chip + " failed");
+  return makeCudaCode(module, target->chip);
+}
+
+llvm::Expected<CudaCode> pisa::makeCudaCode(mlir::ModuleOp module,
+                                            llvm::StringRef chip) {
+  auto target = NvptxTarget::get(chip);
+  if (!target)
+    return makeError(ErrorKind::InvalidValue,
+                     llvm::toString(target.takeError()));
   CudaCode code;
   code.chip = target->chip;
   for (auto func : module.getOps<mlir::func::FuncOp>()) {
@@ -192,6 +201,21 @@ llvm::Expected<std::string> pisa::getChipOfDevice(int ordinal) {
   if (!device)
     return toError(device.getStatus());
   return getChip((*device)->getComputeCapability());
+}
+
+ArgumentValue pisa::toArgumentValue(const CpuArgument &argument) {
+  switch (argument.kind) {
+  case CpuArgument::Kind::F32:
+    return ArgumentValue::scalar(argument.f32);
+  case CpuArgument::Kind::I32:
+    return ArgumentValue::scalar(uint64_t(uint32_t(argument.i32)));
+  case CpuArgument::Kind::Index:
+    return ArgumentValue::scalar(uint64_t(argument.index));
+  case CpuArgument::Kind::Array:
+    return ArgumentValue::tensor(argument.data, argument.sizes.data(),
+                                 argument.strides.data());
+  }
+  llvm_unreachable("covered switch");
 }
 
 llvm::Error pisa::toError(const RuntimeStatus &status) {

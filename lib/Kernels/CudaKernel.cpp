@@ -219,14 +219,9 @@ llvm::Error CudaKernel::run(const KernelArguments &given, void *stream,
     return error;
   if (!info)
     return llvm::Error::success();
-  const Plan &plan = executable.getPlan();
-  std::vector<int64_t> registers(plan.program.size());
-  std::vector<uint32_t> faults(plan.program.size());
-  int64_t scratchBytes = 0;
-  if (auto error = toError(evaluatePlan(plan, values.data(), /*scratchBase=*/0,
-                                        registers.data(), faults.data(),
-                                        scratchBytes)))
-    return error;
-  info->scratchBytes = scratchBytes;
+  RuntimeOr<int64_t> scratchBytes = executable.getScratchBytes(values.data());
+  if (!scratchBytes)
+    return toError(scratchBytes.getStatus());
+  info->scratchBytes = *scratchBytes;
   return llvm::Error::success();
 }

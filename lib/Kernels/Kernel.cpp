@@ -12,12 +12,7 @@
 #include "ParsedSpec.h"
 
 #include "pisa/Compiler/Compile.h"
-#include "pisa/Dialect/Pisa/IR/Pisa.h"
-#include "pisa/Dialect/Pisa/Transforms/Passes.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Pass/PassManager.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
 #include <cstdlib>
 
@@ -94,46 +89,6 @@ Kernel::create(const KernelSpec &spec, const std::string &cpu,
     *entry = *found;
   }
   return kernel;
-}
-
-llvm::Expected<std::string> pisa::explain(const KernelSpec &spec,
-                                          const std::string &cpu) {
-  if (auto error = checkSpec(spec))
-    return error;
-  auto target = CpuTarget::get(cpu);
-  if (!target)
-    return makeError(ErrorKind::InvalidValue,
-                     llvm::toString(target.takeError()));
-  auto parsed = ParsedSpec::parse(printModule(spec));
-  if (!parsed)
-    return parsed.takeError();
-  mlir::PassManager pm((*parsed)->getModule().getContext());
-  mlir::pisa::PisaSetLoweringConfigPassOptions options;
-  options.vectorBits = target->vectorBits;
-  pm.addPass(mlir::pisa::createPisaSetLoweringConfigPass(options));
-  if (failed(pm.run((*parsed)->getModule())))
-    return makeError(ErrorKind::Failed, (*parsed)->getSaid());
-  llvm::json::Object functions;
-  (*parsed)->getModule().walk([&](mlir::Operation *op) {
-    auto config =
-        op->getAttrOfType<mlir::pisa::LoweringConfigAttr>("lowering_config");
-    if (!config)
-      return;
-    functions[op->getParentOfType<mlir::func::FuncOp>().getName()] =
-        llvm::json::Object{{"query_tile", config.getQueryTile()},
-                           {"leaf_tile", config.getLeafTile()},
-                           {"row_tile", config.getRowTile()},
-                           {"column_tile", config.getColumnTile()}};
-  });
-  llvm::json::Object result{{"target", "cpu"},
-                            {"cpu", target->cpu},
-                            {"vector_bits", target->vectorBits},
-                            {"strategy", "query tiles"},
-                            {"tiles", std::move(functions)}};
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << llvm::json::Value(std::move(result));
-  return text;
 }
 
 //===----------------------------------------------------------------------===//

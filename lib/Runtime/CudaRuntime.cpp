@@ -213,6 +213,19 @@ RuntimeStatus CudaExecutable::launchAll(const Loaded &loaded,
   return {};
 }
 
+RuntimeOr<int64_t>
+CudaExecutable::getScratchBytes(const ArgumentValue *arguments) const {
+  CallArray<int64_t, 256> registers(plan.program.size());
+  CallArray<uint32_t, 256> faults(plan.program.size());
+  int64_t bytes = 0;
+  if (RuntimeStatus status =
+          evaluatePlan(plan, arguments, /*scratchBase=*/0, registers.data(),
+                       faults.data(), bytes);
+      status.failed())
+    return status;
+  return bytes;
+}
+
 RuntimeStatus CudaExecutable::refuseCapture(const Loaded &loaded,
                                             cuda::Stream stream) const {
   bool checks = std::any_of(plan.program.begin(), plan.program.end(),

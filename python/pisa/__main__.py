@@ -18,6 +18,7 @@ def gather() -> dict[str, Any]:
     from ._threads import get_num_threads
 
     lib = library()
+    cuda = gather_cuda()
     params = Params()
     cpu = explain_spec((FORWARD, 0, "f32", 1, 1, 64, 64, params.topk, params, ""))
     folder = lib.pisaGetDefaultCacheDirectory().decode()
@@ -37,7 +38,7 @@ def gather() -> dict[str, Any]:
         "cpu": cpu["cpu"],
         "vector_bits": cpu["vector_bits"],
         "threads": get_num_threads(),
-        "cuda": False,
+        "cuda": cuda,
         "cache": folder or None,
         "cached_kernels": len(objects),
         "cached_bytes": sum(objects),
@@ -45,17 +46,65 @@ def gather() -> dict[str, Any]:
     }
 
 
+def gather_cuda() -> dict[str, Any]:
+    """What there is of CUDA: its devices, the driver's version, ptxas; or why there is none."""
+    from ._cuda import device, device_count
+    from ._library import library
+
+    found: dict[str, Any] = {
+        "driver": None,
+        "devices": [],
+        "reason": None,
+        "ptxas": library().pisaFindPtxas().decode() or None,
+    }
+    try:
+        for ordinal in range(device_count()):
+            about = device(ordinal)
+            version = about.driver_version
+            found["driver"] = f"{version // 1000}.{version % 1000 // 10}"
+            capability = about.compute_capability
+            found["devices"].append(
+                {
+                    "name": about.name.decode(),
+                    "compute_capability": f"{capability // 10}.{capability % 10}",
+                    "chip": about.chip.decode() or None,
+                    "multiprocessors": about.multiprocessors,
+                    "max_shared_bytes": about.max_shared_bytes,
+                }
+            )
+        if not found["devices"]:
+            found["reason"] = "no CUDA device"
+    except RuntimeError as error:
+        found["reason"] = str(error)
+    return found
+
+
+def cuda_lines(found: dict[str, Any]) -> dict[str, str]:
+    """What `gather_cuda` gives, a line each."""
+    lines = {"cuda": f"driver {found['driver']}" if found["driver"] else f"none: {found['reason']}"}
+    for i, about in enumerate(found["devices"]):
+        use = f"code for {about['chip']}" if about["chip"] else "too old: 8.0 or later is needed"
+        lines[f"device {i}"] = (
+            f"{about['name']}, compute capability {about['compute_capability']},"
+            f" {about['multiprocessors']} multiprocessors; {use}"
+        )
+    if found["devices"] and found["reason"]:
+        lines["other devices"] = found["reason"]
+    lines["ptxas"] = found["ptxas"] or "none: the driver assembles"
+    return lines
+
+
 def info(arguments: argparse.Namespace) -> int:
-    """Prints versions, the CPU, and where kernels are kept."""
+    """Prints versions, the CPU, CUDA devices, and where kernels are kept."""
     found = gather()
     if arguments.json:
         print(json.dumps(found, indent=1))
         return 0
     packages = found.pop("packages")
-    found["cuda"] = "not built yet"
+    lines = cuda_lines(found.pop("cuda"))
     if found["cache"] is None:
         found["cache"] = "none"
-    for name, value in {**found, **packages}.items():
+    for name, value in {**found, **lines, **packages}.items():
         print(f"{name:15} {'not installed' if value is None else value}")
     return 0
 
@@ -73,7 +122,7 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m pisa", description="Pyramid Top-K Sparse Attention"
     )
     commands = top.add_subparsers(dest="command", required=True, metavar="info | bench | demo")
-    about = commands.add_parser("info", help="versions, CPU, threads, cache")
+    about = commands.add_parser("info", help="versions, CPU, threads, CUDA, cache")
     about.add_argument("--json", action="store_true", help="as JSON")
     about.set_defaults(run=info)
     times = commands.add_parser("bench", help="attention against dense attention")

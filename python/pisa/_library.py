@@ -157,6 +157,12 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
         ctypes.c_int,
         (c_char_p, c_size_t, c_char_p, c_char_p, POINTER(c_void_p)),
     ),
+    "pisaModuleCreateForCuda": (
+        ctypes.c_int,
+        (c_char_p, c_size_t, c_char_p, c_char_p, POINTER(c_void_p)),
+    ),
+    "pisaModuleGetPtx": (ctypes.c_int, (c_void_p, POINTER(c_void_p), POINTER(c_size_t))),
+    "pisaModuleGetChip": (c_char_p, (c_void_p,)),
     "pisaGetCudaDeviceCount": (ctypes.c_int, (POINTER(c_int32),)),
     "pisaGetCudaDevice": (ctypes.c_int, (c_int32, POINTER(CudaDevice))),
     "pisaFindPtxas": (c_char_p, ()),
@@ -167,9 +173,9 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     ),
     "pisaModuleGetObject": (ctypes.c_int, (c_void_p, POINTER(c_void_p), POINTER(c_size_t))),
     "pisaModuleDescribe": (c_char_p, (c_void_p,)),
-    "pisaModuleCall": (
+    "pisaModuleCallOnStream": (
         ctypes.c_int,
-        (c_void_p, c_char_p, POINTER(Value), c_size_t, POINTER(RunInfo)),
+        (c_void_p, c_char_p, POINTER(Value), c_size_t, c_void_p, POINTER(RunInfo)),
     ),
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from . import _call as call
 from . import ops
+from ._cuda import device
 from ._kernels import compiled_kernel, explain_spec
 from ._library import library
 from ._params import Params
@@ -18,19 +19,23 @@ _BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 class Explanation:
     """How `attention` would serve a call.
 
-    backend: "cpu". cpu: LLVM's name of the processor. vector_bits: width of its registers.
-    threads: that would work. dense: whether dense_below applies. strategy: of the kernels.
-    tiles: for each function, its tile sizes (#pisa.lowering_config). dtype, summary_dtype: of the
-    inputs and of the pyramid. compiled: this process has the code already; from_cache: it came from
-    disk. intermediate_bytes: of the pyramid and the lists between the functions. scratch_bytes: the
-    peak of all scratch in a call that was measured, None before `explain(..., measure=True)`.
-    selected: blocks a query attends to at most, of `blocks`. reasons: one sentence a choice.
+    backend: "cpu" or "cuda". cpu: LLVM's name of the processor. vector_bits: width of its
+    registers. threads: that would work. These three are None on GPUs. chip: LLVM's name of the GPU;
+    device: what it is, where there is one; None on the CPU. dense: whether dense_below applies.
+    strategy: of the kernels. tiles: for each function, its tile sizes (#pisa.lowering_config).
+    dtype, summary_dtype: of the inputs and of the pyramid. compiled: this process has the code
+    already; from_cache: it came from disk. intermediate_bytes: of the pyramid and the lists between
+    the functions. scratch_bytes: the peak of all scratch in a call that was measured, None before
+    `explain(..., measure=True)`. selected: blocks a query attends to at most, of `blocks`.
+    reasons: one sentence a choice.
     """
 
     backend: str
-    cpu: str
-    vector_bits: int
-    threads: int
+    cpu: str | None
+    vector_bits: int | None
+    threads: int | None
+    chip: str | None
+    device: str | None
     dense: bool
     strategy: str
     tiles: dict[str, dict[str, int]]
@@ -45,9 +50,13 @@ class Explanation:
     reasons: tuple[str, ...] = field(default=())
 
     def __str__(self) -> str:
+        where = (
+            f"{self.chip}" + (f", {self.device}" if self.device else "")
+            if self.chip
+            else f"{self.cpu}, {self.vector_bits}-bit vectors, {self.threads} threads"
+        )
         lines = [
-            f"backend       {self.backend}: {self.cpu}, {self.vector_bits}-bit vectors,"
-            f" {self.threads} threads",
+            f"backend       {self.backend}: {where}",
             f"strategy      {'dense' if self.dense else self.strategy}",
             f"selects       {self.selected} of {self.blocks} blocks a query",
             f"dtype         {self.dtype}, summaries {self.summary_dtype}",
@@ -62,6 +71,11 @@ class Explanation:
             lines.append(f"tiles         {name}: {sizes}")
         lines += [f"- {reason}" for reason in self.reasons]
         return "\n".join(lines)
+
+
+def _describe(ordinal: int) -> str:
+    about = device(ordinal)
+    return f"CUDA device {ordinal}, {about.name.decode()}, {about.multiprocessors} multiprocessors"
 
 
 def explain(
@@ -79,10 +93,13 @@ def explain(
     check: bool = False,
     backend: str = "auto",
     measure: bool = False,
+    chip: str | None = None,
     **options: Any,
 ) -> Explanation:
     """How `attention` would serve the same call. Arguments are those of `attention`; nothing is
     computed, but with `measure` one call is made, whose scratch is reported.
+
+    chip: as if the tensors were on a GPU that LLVM calls so ("sm_90"), which need not be there.
 
     Raises as `attention` does.
     """
@@ -95,8 +112,11 @@ def explain(
             f" are {', '.join(ops.OPTION_NAMES)}"
         )
     q_sizes = call.heads_of("q", q, layout)
-    if q_sizes.device >= 0:
-        raise NotImplementedError("explain is not built yet for tensors on a CUDA device")
+    if chip is not None and (measure or q_sizes.device >= 0 or backend == "cpu"):
+        raise ValueError(
+            f"expected chip={chip!r} only with tensors on the CPU, without measure and without"
+            " backend='cpu'"
+        )
     k_sizes = call.heads_of("k", k, layout)
     v_sizes = call.heads_of("v", v, layout)
     defaults = Params()
@@ -104,19 +124,33 @@ def explain(
     params = ops.make_params_of(values)
     flags = ops.forward_flags(params.causal, q_start, return_lse, check)
     key = ops.forward_key(q_sizes, k_sizes, v_sizes, params, flags)
+    if chip is not None:
+        key = (*key[:-1], chip)
     found = explain_spec(key)
+    on_cuda = found["target"] == "cuda"
     keys = k_sizes.length
     dense = dense_below is not None and keys < dense_below
-    reasons = [
-        "backend: the tensors are in the CPU's memory"
-        if backend == "auto"
-        else f"backend: {backend!r} was asked for"
-    ]
+    if chip is not None:
+        reasons = [f"backend: chip={chip!r} was asked for"]
+    elif backend == "auto":
+        place = f"on CUDA device {q_sizes.device}" if on_cuda else "in the CPU's memory"
+        reasons = [f"backend: the tensors are {place}"]
+    else:
+        reasons = [f"backend: {backend!r} was asked for"]
     if dense:
         reasons.append(f"dense: Tk = {keys} is below dense_below = {dense_below}")
     if union_hint is not None:
-        reasons.append("union_hint: not used on CPUs, which have one strategy")
-    reasons.append("tiles: from the width of the vector registers, the heads of a group and Q")
+        reasons.append(
+            "union_hint: not used on GPUs yet"
+            if on_cuda
+            else "union_hint: not used on CPUs, which have one strategy"
+        )
+    reasons.append(
+        "tiles: from the heads of a group and Q;"
+        f" {found['max_shared_bytes']} bytes of shared memory a task"
+        if on_cuda
+        else "tiles: from the width of the vector registers, the heads of a group and Q"
+    )
 
     if measure and not dense:
         ops.attention_arrays(
@@ -135,9 +169,11 @@ def explain(
     between += outer * -(-q_sizes.length // params.query_block) * params.topk * 4
     return Explanation(
         backend=found["target"],
-        cpu=found["cpu"],
-        vector_bits=found["vector_bits"],
-        threads=get_num_threads(),
+        cpu=found.get("cpu"),
+        vector_bits=found.get("vector_bits"),
+        threads=None if on_cuda else get_num_threads(),
+        chip=found.get("chip"),
+        device=_describe(q_sizes.device) if q_sizes.device >= 0 else None,
         dense=dense,
         strategy=found["strategy"],
         tiles=found["tiles"],

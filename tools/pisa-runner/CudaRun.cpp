@@ -103,15 +103,10 @@ llvm::Error CudaRun::call(llvm::StringRef function,
                                ->run(arguments.data(), arguments.size(),
                                      /*stream=*/nullptr)))
     return error;
-  const Plan &plan = (*executable)->getPlan();
-  std::vector<int64_t> registers(plan.program.size());
-  std::vector<uint32_t> faults(plan.program.size());
-  int64_t scratch = 0;
-  if (auto error = toError(evaluatePlan(plan, arguments.data(),
-                                        /*scratchBase=*/0, registers.data(),
-                                        faults.data(), scratch)))
-    return error;
-  peakScratch = std::max(peakScratch, scratch);
+  RuntimeOr<int64_t> scratch = (*executable)->getScratchBytes(arguments.data());
+  if (!scratch)
+    return toError(scratch.getStatus());
+  peakScratch = std::max(peakScratch, *scratch);
   return toError(waitForCuda(*device, function.str()));
 }
 

@@ -8,6 +8,7 @@
 
 #include "CudaRun.h"
 
+#include "pisa/Compiler/Cuda.h"
 #include "pisa/Compiler/Function.h"
 
 #include "mlir/Parser/Parser.h"
@@ -233,23 +234,14 @@ runOnCuda(const Options &options, mlir::ModuleOp module, llvm::StringRef name,
     return error;
   llvm::SmallVector<ArgumentValue> values;
   for (auto [argument, array] : llvm::zip_equal(arguments, arrays)) {
-    switch (argument.kind) {
-    case CpuArgument::Kind::F32:
-      values.push_back(ArgumentValue::scalar(argument.f32));
-      break;
-    case CpuArgument::Kind::I32:
-      values.push_back(ArgumentValue::scalar(uint64_t(uint32_t(argument.i32))));
-      break;
-    case CpuArgument::Kind::Index:
-      values.push_back(ArgumentValue::scalar(uint64_t(argument.index)));
-      break;
-    case CpuArgument::Kind::Array:
-      auto value = (*cuda)->getArgument(*array);
-      if (!value)
-        return value.takeError();
-      values.push_back(*value);
-      break;
+    if (!array) {
+      values.push_back(toArgumentValue(argument));
+      continue;
     }
+    auto value = (*cuda)->getArgument(*array);
+    if (!value)
+      return value.takeError();
+    values.push_back(*value);
   }
   if (auto error = (*cuda)->call(name, values))
     return error;

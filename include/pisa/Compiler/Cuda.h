@@ -11,6 +11,7 @@
 
 #include "pisa/Compiler/Status.h"
 #include "pisa/Runtime/Plan.h"
+#include "pisa/Target/CpuJit.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringRef.h"
@@ -49,6 +50,10 @@ struct CudaCode {
 llvm::Expected<CudaCode> compileForCuda(mlir::ModuleOp module,
                                         const CudaCompileOptions &options);
 
+/// The last step of it: the code of a module at level `plan`.
+llvm::Expected<CudaCode> makeCudaCode(mlir::ModuleOp module,
+                                      llvm::StringRef chip);
+
 /// Whether a diagnostic says that code is not made for this on GPUs, though the
 /// method allows it.
 bool saysNotImplemented(llvm::StringRef diagnostic);
@@ -66,6 +71,10 @@ std::string describePtxas();
 llvm::Expected<std::string> getChip(int capability);
 /// The same for a device of this machine.
 llvm::Expected<std::string> getChipOfDevice(int ordinal);
+
+/// A value for a function on GPUs; an array's data is where that is. Borrows
+/// the sizes.
+ArgumentValue toArgumentValue(const CpuArgument &argument);
 
 /// An error of the runtime with the kind that corresponds; success for success.
 llvm::Error toError(const RuntimeStatus &status);

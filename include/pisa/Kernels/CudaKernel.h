@@ -79,6 +79,10 @@ private:
   std::array<std::atomic<Code *>, CudaVariant::count> byVariant = {};
 };
 
+/// As `explain`, for a GPU that need not be there.
+llvm::Expected<std::string> explainForCuda(const KernelSpec &spec,
+                                           const std::string &chip);
+
 } // namespace pisa
 
 #endif // PISA_KERNELS_CUDAKERNEL_H

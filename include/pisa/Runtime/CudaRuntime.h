@@ -159,6 +159,9 @@ public:
   /// Only a plan with checks waits, for those, and cannot be captured.
   RuntimeStatus run(const ArgumentValue *arguments, size_t count, void *stream);
 
+  /// Bytes of scratch memory that a run with these arguments takes.
+  RuntimeOr<int64_t> getScratchBytes(const ArgumentValue *arguments) const;
+
 private:
   struct Loaded;
   CudaExecutable(Plan plan, std::string image);

@@ -3,7 +3,7 @@
 import numpy as np
 import pisa
 import pytest
-from pisa.compiler import LEVELS
+from pisa.compiler import LEVELS, NVPTX_LEVELS
 
 LAYER = """
 func.func @layer(%q: tensor<?x2x?x16xf32>, %k: tensor<?x1x?x16xf32>, %v: tensor<?x1x?x16xf32>,
@@ -57,8 +57,50 @@ def test_levels(module):
 
 def test_an_object(module):
     assert module.object.startswith(b"\x7fELF")
-    with pytest.raises(NotImplementedError, match="PTX"):
+    assert module.target == "cpu" and module.chip == ""
+    with pytest.raises(ValueError, match="module for GPUs, but it is for the CPU"):
         _ = module.ptx
+
+
+@pytest.fixture(scope="module")
+def gpu_module():
+    return pisa.compile(LAYER.replace("f32>", "f16>"), target="nvptx", chip="sm_90")
+
+
+def test_ptx(gpu_module):
+    assert gpu_module.target == "nvptx" and gpu_module.chip == "sm_90"
+    assert ".target sm_90" in gpu_module.ptx and ".entry layer_kernel" in gpu_module.ptx
+    with pytest.raises(ValueError, match="module for the CPU, but it is for sm_90"):
+        _ = gpu_module.object
+
+
+def test_levels_of_gpus(gpu_module):
+    assert gpu_module.functions == ("layer",)
+    assert "tensor<" in gpu_module.ir("phase") and "scf.forall" in gpu_module.ir("tile")
+    assert "#gpu.address_space<workgroup>" in gpu_module.ir("gpu-kernel")
+    assert gpu_module.ir() == gpu_module.ir("plan") and "gpu.launch_func" in gpu_module.ir()
+    for other in ("kernel", "llvm"):
+        with pytest.raises(ValueError, match=", ".join(NVPTX_LEVELS)):
+            gpu_module.ir(other)
+
+
+def test_a_gpu_module_takes_no_arrays_of_the_cpu(gpu_module):
+    given = arguments()
+    with pytest.raises(TypeError, match="argument 0 of @layer.*not on a CUDA device"):
+        gpu_module["layer"](*[g.astype(np.float16) if np.ndim(g) == 4 else g for g in given])
+
+
+def test_a_gpu_pipeline_of_ones_own():
+    text = LAYER.replace("f32>", "bf16>")
+    made = pisa.compile(text, target="nvptx", pipeline="pisa-nvptx-pipeline{num-warps=8}")
+    assert ".maxntid 256" in made.ptx or ".reqntid 256" in made.ptx
+    # Without a GPU the oldest one that there is code for.
+    assert f".target {made.chip}" in made.ptx
+    unfinished = pisa.compile(text, target="nvptx", pipeline="pisa-set-lowering-config,cse")
+    assert "lowering_config" in unfinished.ir()
+    with pytest.raises(ValueError, match="to end as pisa-nvptx-pipeline does"):
+        _ = unfinished.ptx
+    assert "gpu.launch_func" in pisa.compile(text, pipeline="pisa-nvptx-pipeline").ir()
 
 
 def test_a_pipeline_of_ones_own():
@@ -125,8 +167,16 @@ def test_bad_text(text, match):
 def test_bad_options():
     with pytest.raises(ValueError, match="polish"):
         pisa.compile(LAYER, pipeline="polish")
-    with pytest.raises(NotImplementedError, match="NVIDIA"):
-        pisa.compile(LAYER, pipeline="pisa-nvptx-pipeline")
+    with pytest.raises(NotImplementedError, match="f16 or bf16, but got f32"):
+        pisa.compile(LAYER, target="nvptx")
+    with pytest.raises(ValueError, match="cpu, nvptx, but got 'cuda'"):
+        pisa.compile(LAYER, target="cuda")
+    with pytest.raises(ValueError, match="sm_80 on that LLVM knows, but got 'sm_75'"):
+        pisa.compile(LAYER, target="nvptx", chip="sm_75")
+    with pytest.raises(ValueError, match="no chip with target='cpu', but got 'sm_90'"):
+        pisa.compile(LAYER, chip="sm_90")
+    with pytest.raises(ValueError, match="no cpu with target='nvptx', but got 'znver4'"):
+        pisa.compile(LAYER, target="nvptx", cpu="znver4")
     with pytest.raises(ValueError, match="abacus"):
         pisa.compile(LAYER, cpu="abacus")
     with pytest.raises(TypeError, match="int"):

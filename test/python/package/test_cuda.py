@@ -139,3 +139,38 @@ def test_checks_are_not_captured():
     graph.replay()
     torch.cuda.synchronize()
     assert torch.equal(out, expected)
+
+
+def test_explain():
+    q, k, v = make(1, 1000, 8, 2, 64)
+    found = pisa.explain(q, k, v, topk=5, measure=True)
+    assert found.backend == "cuda" and found.chip.startswith("sm_") and found.device
+    assert found.compiled and found.scratch_bytes >= found.intermediate_bytes
+    assert found.reasons[0] == "backend: the tensors are on CUDA device 0"
+
+
+def test_a_compiled_module():
+    text = """
+func.func @layer(%q: tensor<?x2x?x16xf16>, %k: tensor<?x1x?x16xf16>, %idx: tensor<?x1x?x3xi32>,
+                 %len: tensor<?xi32>, %scale: f32, %out: tensor<?x2x?x16xf16>)
+                 -> tensor<?x2x?x16xf16> {
+  %o = pisa.attention #pisa.params<block_size = 16, topk = 3>
+         ins(%q, %k, %k, %idx : tensor<?x2x?x16xf16>, tensor<?x1x?x16xf16>,
+             tensor<?x1x?x16xf16>, tensor<?x1x?x3xi32>)
+         k_len(%len : tensor<?xi32>) scale(%scale)
+         outs(%out : tensor<?x2x?x16xf16>) -> tensor<?x2x?x16xf16>
+  return %o : tensor<?x2x?x16xf16>
+}
+"""
+    module = pisa.compile(text, target="nvptx")
+    q, k, _ = (x.transpose(1, 2) for x in make(1, 50, 2, 1, 16, torch.float16))
+    idx = torch.tensor([0, 1, -1], dtype=torch.int32, device="cuda").expand(1, 1, 50, 3)
+    idx = idx.contiguous()
+    length = torch.tensor([50], dtype=torch.int32, device="cuda")
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        out = module["layer"](q, k, idx, length, 0.25, torch.full_like(q, math.nan))
+    stream.synchronize()
+    want = pisa.block_sparse_attention(q, k, k, idx, block_size=16, layout="bhsd")
+    assert torch.equal(out, want)
