@@ -112,3 +112,49 @@ def test_the_gpu_chooses_what_the_cpu_chooses():
     )[-1]
     differs = (torch.from_numpy(lists) != expected).any(-1).float().mean()
     assert differs <= 0.01
+
+
+def test_static_shapes_of_one_task():
+    heads, queries, keys, dim, block, topk = 2, 16, 64, 16, 16, 4
+    q, k, pyramid, lists, lse, n = (
+        f"tensor<1x{heads}x{queries}x{dim}xbf16>",
+        f"tensor<1x1x{keys}x{dim}xbf16>",
+        f"tensor<1x1x7x{dim}xbf16>",
+        f"tensor<1x1x{queries}x{topk}xi32>",
+        f"tensor<1x{heads}x{queries}xf32>",
+        "tensor<1xi32>",
+    )
+    params = f"#pisa.params<block_size = {block}, topk = {topk}>"
+    bundle = Bundle(problems.lower(f"""
+func.func @f(%q: {q}, %k: {k}, %pyramid: {pyramid}, %n: {n}, %scale: f32, %lists: {lists},
+             %out: {q}, %lse: {lse}) -> ({pyramid}, {lists}, {q}, {lse}) {{
+  %0 = pisa.build_pyramid {params} ins(%k : {k}) k_len(%n : {n}) outs(%pyramid : {pyramid})
+         -> {pyramid}
+  %1 = pisa.route {params} ins(%q, %k, %0 : {q}, {k}, {pyramid}) k_len(%n : {n}) scale(%scale)
+         outs(%lists : {lists}) -> {lists}
+  %2:2 = pisa.attention {params} ins(%q, %k, %k, %1 : {q}, {k}, {k}, {lists}) k_len(%n : {n})
+           scale(%scale) outs(%out : {q}) lse(%lse : {lse}) -> {q}, {lse}
+  return %0, %1, %2#0, %2#1 : {pyramid}, {lists}, {q}, {lse}
+}}
+"""))  # fmt: skip
+    rng = np.random.default_rng(0)
+    query, key = (
+        problems.to_bf16(rng.standard_normal((1, h, t, dim), np.float32))
+        for h, t in ((heads, queries), (1, keys))
+    )
+    chosen = np.full((1, 1, queries, topk), -7, np.int32)
+    out = np.full(query.shape, 0x7FC0, np.uint16)
+    logs = np.full((1, heads, queries), np.nan, np.float32)
+    bundle.run(
+        "f",
+        [query, key, np.full((1, 1, 7, dim), 0x7FC0, np.uint16), np.array([keys], np.int32),
+         1 / math.sqrt(dim), chosen, out, logs],
+    )  # fmt: skip
+    assert (chosen == np.arange(4)).all()
+    for h in range(heads):
+        expected, expected_lse = problems.attend(
+            *(problems.from_bf16(x) for x in (query[0, h], key[0, 0], key[0, 0])),
+            chosen[0, 0], block, keys - queries, keys,
+        )  # fmt: skip
+        np.testing.assert_allclose(problems.from_bf16(out[0, h]), expected, atol=2e-2)
+        np.testing.assert_allclose(logs[0, h], expected_lse, atol=1e-4)

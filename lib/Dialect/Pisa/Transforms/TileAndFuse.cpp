@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -28,12 +29,16 @@ static bool isPhase(Operation *op) {
   return isa_and_nonnull<PisaOpInterface>(op) && isa<TilingInterface>(op);
 }
 
+static bool multipliesMatrices(Operation *op) {
+  auto config = op->getAttrOfType<LoweringConfigAttr>("lowering_config");
+  return config && config.getOperandType();
+}
+
 /// Phases whose lists another phase consumes are fused into it, not tiled; but
 /// not where the target multiplies matrices: there each phase has its own needs
 /// of registers and memory.
 static bool isFusedIntoConsumer(Operation *op) {
-  auto config = op->getAttrOfType<LoweringConfigAttr>("lowering_config");
-  if (config && config.getOperandType())
+  if (multipliesMatrices(op))
     return false;
   return isa<RouteUpperOp, ScoreBlocksOp, PrescoreBlocksOp, SelectTopkOp>(op) &&
          llvm::any_of(op->getUsers(), [](Operation *user) {
@@ -89,6 +94,16 @@ struct TileAndFuse : pisa::impl::PisaTileAndFusePassBase<TileAndFuse> {
       scf::SCFTileAndFuseOptions options;
       options.tilingOptions.setTileSizes(*sizes).setLoopType(
           scf::SCFTilingOptions::LoopType::ForallOp);
+      // A loop of one iteration folds away, unless it is mapped; on GPUs its
+      // body is a task all the same.
+      if (multipliesMatrices(root)) {
+        SmallVector<Attribute> mapping;
+        for (gpu::MappingId id :
+             {gpu::MappingId::DimZ, gpu::MappingId::DimY, gpu::MappingId::DimX})
+          mapping.push_back(gpu::GPUBlockMappingAttr::get(&getContext(), id));
+        options.tilingOptions.setMapping(
+            ArrayRef(mapping).take_back(sizes->size()));
+      }
       // Lists flow from phase to phase; keys, pyramids and inits do not.
       options.setFusionControlFn(
           [](tensor::ExtractSliceOp, OpResult producer, bool isDestination)

@@ -68,11 +68,14 @@ def PisaTileAndFusePass : Pass<"pisa-tile-and-fuse"> {
     Tiles phases into `scf.forall` loops over their iteration spaces, one sequence
     and kv head and `query_tile` queries (or `leaf_tile` leaves) at a time. A phase
     whose lists or scores are consumed by `score_blocks`, `prescore_blocks` or
-    `select_topk` is fused into the loop of its consumer instead, so that lists and scores of candidates exist for one tile at a time: memory
-    stays linear in the pyramid.
+    `select_topk` is fused into the loop of its consumer instead, so that lists and
+    scores of candidates exist for one tile at a time: memory stays linear in the
+    pyramid. Loops of tasks that multiply matrices are mapped to blocks, which keeps
+    one of a single iteration from folding away.
   }];
   let dependentDialects = ["affine::AffineDialect", "arith::ArithDialect",
-                           "scf::SCFDialect", "tensor::TensorDialect"];
+                           "gpu::GPUDialect", "scf::SCFDialect",
+                           "tensor::TensorDialect"];
   let statistics = [
     Statistic<"numTiled", "num-tiled", "Phases tiled">,
     Statistic<"numFused", "num-fused", "Producer phases fused">
