@@ -91,6 +91,7 @@ void pisa::buildNvptxPipeline(OpPassManager &pm,
   PisaSetLoweringConfigPassOptions config;
   config.target = "nvptx";
   config.taskRows = options.taskRows;
+  config.partialBytes = options.partialBytes;
   addPhases(pm, config, options.checkInputs);
   buildTiles(pm);
   buildGpuKernels(pm, options);

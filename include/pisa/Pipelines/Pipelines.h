@@ -40,6 +40,11 @@ struct NvptxPipelineOptions : PassPipelineOptions<NvptxPipelineOptions> {
       llvm::cl::desc("Rows (queries times heads of a group) of a task "
                      "(default 64)"),
       llvm::cl::init(64)};
+  PassOptions::Option<int64_t> partialBytes{
+      *this, "partial-bytes",
+      llvm::cl::desc("Scratch for partial outputs of attention key block by key "
+                     "block; 0: attention by tiles of queries (default 0)"),
+      llvm::cl::init(0)};
   PassOptions::Option<bool> pipelineCopies{
       *this, "pipeline-copies",
       llvm::cl::desc("Copy the next block during the work on this one "

@@ -391,8 +391,13 @@ struct Load : OpConversionPattern<vector::LoadOp> {
             b.elements(vector::LoadOp::create(
                 b, pair, adaptor.getBase(), ValueRange{at[0], b.add(column, c)},
                 /*nontemporal=*/false, llvm::MaybeAlign(8))));
+    } else if (getKind(type) == Kind::Column) {
+      for (int64_t r : {0, 8})
+        elements.push_back(memref::LoadOp::create(
+            b, adaptor.getBase(),
+            ValueRange{b.add(b.add(at[0], b.group()), r), at[1]}));
     } else {
-      return rewriter.notifyMatchFailure(op, "not an operand or a row");
+      return rewriter.notifyMatchFailure(op, "not an operand, row or column");
     }
     rewriter.replaceOp(op, b.fromElements(elements));
     return success();

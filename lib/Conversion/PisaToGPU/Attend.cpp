@@ -6,29 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Warp.h"
+#include "Softmax.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace mlir::pisa;
 
-/// Keys whose scores a warp holds at a time: 32 registers a lane. Half of them
-/// where the accumulators take more than 64.
-static int64_t getColumnTile(int64_t valueDim) {
-  return valueDim > 128 ? 32 : 64;
-}
-
 namespace {
-
-/// The state of one row tile, in registers.
-struct Softmax {
-  Value acc; ///< 16 x Dv
-  Value max; ///< 16 x 1
-  Value sum; ///< 16 x 1
-};
 
 struct AttendBlock : TaskPattern<AttendBlockOp> {
   using TaskPattern::TaskPattern;
@@ -49,7 +35,6 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
                                       params.getQueryBlock(), op.getHeads());
     int64_t blockSize = params.getBlockSize();
     int64_t depth = e.staticDim(op.getQueries(), 2);
-    int64_t valueDim = e.staticDim(op.getValues(), 1);
     Value rows = e.rowsOf(op.getQueries());
     Value columns = getStorage(op.getColumns());
     Value values = getStorage(op.getValues());
@@ -66,22 +51,9 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
         Softmax state{e.load(accs, place), e.load(maxs, place),
                       e.load(sums, place)};
         Mask mask = Mask::get(e, op, layout, tile, listed);
-        for (Piece piece : getPieces(blockSize, getColumnTile(valueDim))) {
-          Value keys = e.loadFragment(columns, {e.idx(piece.offset), e.idx(0)},
-                                      piece.width, depth);
-          Value s = e.multiply(q, keys, e.constantFragment(0, piece.width),
-                               /*transposed=*/true);
-          s = arith::MulFOp::create(e, s, e.spread(scale, piece.width));
-          s = mask.apply(e, s, piece);
-          Value p = softmaxStep(e, state, s, piece.width, valueDim);
-          auto type =
-              cast<VectorType>(p.getType())
-                  .clone(cast<MemRefType>(values.getType()).getElementType());
-          Value weights = arith::TruncFOp::create(e, type, p);
-          Value v = e.loadFragment(values, {e.idx(piece.offset), e.idx(0)},
-                                   piece.width, valueDim);
-          state.acc = e.multiply(weights, v, state.acc, /*transposed=*/false);
-        }
+        state.attend(
+            e, q, columns, values, scale, blockSize,
+            [&](Value s, Piece piece) { return mask.apply(e, s, piece); });
         e.store(state.acc, accs, place);
         e.store(state.max, maxs, place);
         e.store(state.sum, sums, place);
@@ -169,27 +141,6 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
           [&] { return SmallVector<Value>{s}; })[0];
     }
   };
-
-  /// Moves a row's maximum and sum over the scores, scales what it has
-  /// accumulated, and returns the probabilities.
-  static Value softmaxStep(WarpEmitter &e, Softmax &state, Value s,
-                           int64_t columns, int64_t valueDim) {
-    Value max = arith::MaximumFOp::create(e, state.max, e.rowMax(s));
-    // A row that has seen nothing yet: -inf - -inf would be NaN.
-    Value none = arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ, max,
-                                       e.constantFragment(e.negInf(), 1));
-    Value reference =
-        arith::SelectOp::create(e, none, e.constantFragment(0, 1), max);
-    Value p =
-        e.exp2(arith::SubFOp::create(e, s, e.spreadTo(reference, columns)));
-    Value alpha = e.exp2(arith::SubFOp::create(e, state.max, reference));
-    Value old = arith::MulFOp::create(e, state.sum, alpha);
-    state.sum = arith::AddFOp::create(e, old, e.rowSum(p));
-    state.acc =
-        arith::MulFOp::create(e, state.acc, e.spreadTo(alpha, valueDim));
-    state.max = max;
-    return p;
-  }
 };
 
 struct FinishAttention : TaskPattern<FinishAttentionOp> {
@@ -218,30 +169,15 @@ struct FinishAttention : TaskPattern<FinishAttentionOp> {
                                             type.getIntOrFloatBitWidth() / 8),
                       16));
     Value numQueries = e.dim(o, 2);
-    Value negInf = e.constantFragment(e.negInf(), 1);
 
     e.forEachRowTile(layout.numRows, [&](Value place, Value tile) {
-      Value max = e.load(maxs, place), sum = e.load(sums, place);
-      Value none =
-          arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ, max, negInf);
-      Value factor = arith::DivFOp::create(e, e.constantFragment(1, 1), sum);
-      Value out = arith::MulFOp::create(e, e.load(accs, place),
-                                        e.spreadTo(factor, valueDim));
-      out = arith::SelectOp::create(e, e.spreadTo(none, valueDim),
-                                    e.constantFragment(0, valueDim), out);
-      if (!type.isF32())
-        out = arith::TruncFOp::create(e, e.fragmentType(valueDim, type), out);
+      Softmax state{e.load(accs, place), e.load(maxs, place),
+                    e.load(sums, place)};
+      Value out = state.normalized(e, valueDim, type);
       Value row0 = e.mul(e.warp(), e.idx(kRows));
       vector::StoreOp::create(e, out, staged, ValueRange{row0, zero});
-      Value lse = arith::AddFOp::create(e, max, e.log2(sum));
-      lse = arith::MulFOp::create(
-          e, lse, e.constantFragment(static_cast<float>(M_LN2), 1));
-      // An infinite maximum is the answer; its sum is NaN or 0.
-      Value infinite = arith::CmpFOp::create(
-          e, arith::CmpFPredicate::OEQ, max,
-          e.constantFragment(std::numeric_limits<float>::infinity(), 1));
-      infinite = arith::OrIOp::create(e, infinite, none);
-      lse = arith::SelectOp::create(e, infinite, max, lse);
+      Value lse = arith::MulFOp::create(
+          e, state.lse2(e), e.constantFragment(static_cast<float>(M_LN2), 1));
       vector::StoreOp::create(e, lse, stagedLse, ValueRange{row0, zero});
       e.syncWarp();
 

@@ -82,6 +82,8 @@ struct ConvertPisaToGPU
     populateGPUListPatterns(patterns, task);
     populateGPUEntryPatterns(patterns, task);
     populateGPUCheckPatterns(patterns, task);
+    populateGPUScoreEntriesPatterns(patterns, task);
+    populateGPUAttendEntriesPatterns(patterns, task);
     populateGPUPoolPatterns(patterns, task);
     populateGPUScorePatterns(patterns, task);
     populateGPUAttendPatterns(patterns, task);

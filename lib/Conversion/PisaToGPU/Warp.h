@@ -175,6 +175,10 @@ void populateGPUListPatterns(RewritePatternSet &patterns,
                              const TaskContext &task);
 void populateGPUEntryPatterns(RewritePatternSet &patterns,
                               const TaskContext &task);
+void populateGPUScoreEntriesPatterns(RewritePatternSet &patterns,
+                                     const TaskContext &task);
+void populateGPUAttendEntriesPatterns(RewritePatternSet &patterns,
+                                      const TaskContext &task);
 void populateGPUPoolPatterns(RewritePatternSet &patterns,
                              const TaskContext &task);
 void populateGPUScorePatterns(RewritePatternSet &patterns,

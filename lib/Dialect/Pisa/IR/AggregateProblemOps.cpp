@@ -12,9 +12,12 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/MathExtras.h"
 #include <limits>
 
 using namespace mlir;
@@ -36,6 +39,15 @@ public:
 
   Value empty(ArrayRef<OpFoldResult> sizes, Type elementType) {
     return tensor::EmptyOp::create(b, loc, sizes, elementType);
+  }
+  /// A tensor of its own: empty ones of the same sizes are merged, and so is what
+  /// fills them, which costs copies of what is written later.
+  Value alloc(ArrayRef<OpFoldResult> sizes, Type elementType) {
+    SmallVector<Value> dynamicSizes;
+    SmallVector<int64_t> shape;
+    dispatchIndexOpFoldResults(sizes, dynamicSizes, shape);
+    return bufferization::AllocTensorOp::create(
+        b, loc, RankedTensorType::get(shape, elementType), dynamicSizes);
   }
   Value index(int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
@@ -89,45 +101,70 @@ public:
     });
   }
 
+  /// The inverse of lists: for each block of keys the entries that name it.
+  struct Inverse {
+    Value counts;  ///< entries of each block
+    Value rows;    ///< where each block's entries start
+    Value cursors; ///< where each block's next entry goes
+    Value entries; ///< numbers of entries, by block
+    Value items;   ///< work: blocks and first entries
+  };
+  /// Room for the inverse of `numLists` lists.
+  Inverse getInverseInits(int64_t gather, Value lists, OpFoldResult numLists,
+                          int64_t blockSize, Value k) {
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, lists);
+    OpFoldResult entries = times(numLists, shaped(lists).getDimSize(3));
+    OpFoldResult blocks =
+        ceilDiv(tensor::getMixedSize(b, loc, k, 2), blockSize);
+    auto listOf = [&](OpFoldResult length) {
+      return empty({sizes[0], sizes[1], length}, b.getI32Type());
+    };
+    AffineExpr s0, s1;
+    bindSymbols(b.getContext(), s0, s1);
+    OpFoldResult rows =
+        affine::makeComposedFoldedAffineApply(b, loc, s0 + 1, {blocks});
+    OpFoldResult items = affine::makeComposedFoldedAffineApply(
+        b, loc, s0 + s1.ceilDiv(gather), {blocks, entries});
+    return {alloc({sizes[0], sizes[1], blocks}, b.getI32Type()), listOf(rows),
+            listOf(blocks), listOf(entries),
+            empty({sizes[0], sizes[1], items, b.getIndexAttr(2)},
+                  b.getI32Type())};
+  }
+  /// Lists of at most `limit` entries are left out.
+  Inverse invert(ParamsAttr params, int64_t gather, int64_t limit, Value lists,
+                 const Inverse &inits) {
+    Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+    Value counts =
+        linalg::FillOp::create(b, loc, zero, inits.counts).getResult(0);
+    IntegerAttr limitAttr = b.getI64IntegerAttr(limit);
+    counts = create<CountEntriesOp>(counts.getType(), params, limitAttr, lists,
+                                    counts)
+                 .getResult(0);
+    auto placed = create<PlaceEntriesOp>(
+        TypeRange{inits.rows.getType(), inits.cursors.getType(),
+                  inits.items.getType()},
+        params, b.getI64IntegerAttr(gather), counts, inits.rows, inits.cursors,
+        inits.items);
+    auto listed = create<ListEntriesOp>(
+        TypeRange{inits.cursors.getType(), inits.entries.getType()}, params,
+        limitAttr, lists, index(0), placed.getResult(1), inits.entries);
+    return {counts, placed.getResult(0), listed.getResult(0),
+            listed.getResult(1), placed.getResult(2)};
+  }
+
   /// Scores of `leaves` from the inverted list: for each leaf the queries that
   /// listed it.
   Value scoreByLeaf(ParamsAttr params, int64_t gather, int64_t limit, Value q,
                     Value k, Value leaves, Value kLen, Value scale,
                     Value init) {
-    Type i32 = b.getI32Type();
-    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, leaves);
-    OpFoldResult entries = times(sizes[2], shaped(leaves).getDimSize(3));
-    OpFoldResult blocks =
-        ceilDiv(tensor::getMixedSize(b, loc, k, 2), params.getBlockSize());
-    auto listOf = [&](OpFoldResult length) {
-      return empty({sizes[0], sizes[1], length}, i32);
-    };
-    Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
-    Value counts =
-        linalg::FillOp::create(b, loc, zero, listOf(blocks)).getResult(0);
-    IntegerAttr limitAttr = b.getI64IntegerAttr(limit);
-    IntegerAttr gatherAttr = b.getI64IntegerAttr(gather);
-    counts = create<CountEntriesOp>(counts.getType(), params, limitAttr, leaves,
-                                    counts)
-                 .getResult(0);
-    AffineExpr s0, s1;
-    bindSymbols(b.getContext(), s0, s1);
-    OpFoldResult rowsSize =
-        affine::makeComposedFoldedAffineApply(b, loc, s0 + 1, {blocks});
-    OpFoldResult items = affine::makeComposedFoldedAffineApply(
-        b, loc, s0 + s1.ceilDiv(gather), {blocks, entries});
-    Value rows = listOf(rowsSize), cursors = listOf(blocks);
-    Value work = empty({sizes[0], sizes[1], items, b.getIndexAttr(2)}, i32);
-    auto placed = create<PlaceEntriesOp>(
-        TypeRange{rows.getType(), cursors.getType(), work.getType()}, params,
-        gatherAttr, counts, rows, cursors, work);
-    Value list = listOf(entries);
-    auto listed = create<ListEntriesOp>(
-        TypeRange{cursors.getType(), list.getType()}, params, limitAttr, leaves,
-        index(0), placed.getResult(1), list);
-    return create<ScoreEntriesOp>(init.getType(), params, gatherAttr, q, k,
-                                  placed.getResult(0), listed.getResult(1),
-                                  placed.getResult(2), kLen, scale, init)
+    Inverse inits =
+        getInverseInits(gather, leaves, tensor::getMixedSize(b, loc, leaves, 2),
+                        params.getBlockSize(), k);
+    Inverse inverse = invert(params, gather, limit, leaves, inits);
+    return create<ScoreEntriesOp>(init.getType(), params,
+                                  b.getI64IntegerAttr(gather), q, k,
+                                  inverse.rows, inverse.entries, inverse.items,
+                                  kLen, scale, init)
         .getResult(0);
   }
 
@@ -191,14 +228,7 @@ FailureOr<SmallVector<Value>> BuildPyramidOp::decomposeOperation(OpBuilder &b) {
   Value k = getK(), kLen = p.clampLength(getKLen(), k);
 
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, getPyramid());
-  // Float32 summaries would share the type and sizes of their sums, and CSE
-  // would merge the two buffers: one row more keeps them apart.
-  SmallVector<OpFoldResult> sumSizes = sizes;
-  if (shaped(getPyramid()).getElementType().isF32() &&
-      !shaped(k).getElementType().isF32())
-    sumSizes[2] = affine::makeComposedFoldedAffineApply(
-        b, loc, b.getAffineSymbolExpr(0) + 1, {sizes[2]});
-  Value sums = p.empty(sumSizes, b.getF32Type());
+  Value sums = p.alloc(sizes, b.getF32Type());
   sizes[2] =
       p.ceilDiv(tensor::getMixedSize(b, loc, k, 2), getParams().getBlockSize());
   Value leafSums = p.empty(sizes, b.getF32Type());
@@ -304,6 +334,107 @@ FailureOr<SmallVector<Value>> RouteOp::decomposeOperation(OpBuilder &b) {
   return llvm::to_vector_of<Value>(last.getResults());
 }
 
+/// Attention key block by key block, a chunk of queries at a time: each chunk
+/// inverts its lists, and its partial outputs are merged before the next.
+static SmallVector<Value> attendByBlock(PhaseBuilder &p, AttentionOp op,
+                                        LoweringConfigAttr config, Value kLen,
+                                        Value qStart) {
+  OpBuilder &b = p.b;
+  Location loc = p.loc;
+  ParamsAttr params = op.getParams();
+  Value q = op.getQ(), indices = op.getIndices();
+  int64_t queryBlock = params.getQueryBlock();
+  int64_t listWidth = shaped(indices).getDimSize(3);
+  int64_t rows = queryBlock * shaped(q).getDimSize(1) /
+                 shaped(op.getK()).getDimSize(1);
+  AffineExpr s0, s1, s2;
+  bindSymbols(b.getContext(), s0, s1, s2);
+  SmallVector<OpFoldResult> qSizes = tensor::getMixedSizes(b, loc, q);
+  SmallVector<OpFoldResult> listSizes = tensor::getMixedSizes(b, loc, indices);
+  SmallVector<OpFoldResult> oSizes = tensor::getMixedSizes(b, loc, op.getO());
+
+  // Queries of a chunk: all sequences share the scratch, and no more of it is
+  // taken than a short problem needs.
+  int64_t tile = llvm::alignTo(config.getQueryTile(), queryBlock);
+  OpFoldResult length = qSizes[2];
+  Value batch = arith::MaxSIOp::create(b, loc, p.dim(q, 0), p.index(1));
+  Value tiles = arith::DivSIOp::create(
+      b, loc, p.index(config.getChunk() / tile), batch);
+  Value shared = arith::MulIOp::create(
+      b, loc, arith::MaxSIOp::create(b, loc, tiles, p.index(1)),
+      p.index(tile));
+  OpFoldResult chunk = affine::makeComposedFoldedAffineMin(
+      b, loc,
+      AffineMap::get(0, 2, {s0, s1.ceilDiv(tile) * tile}, b.getContext()),
+      {shared, length});
+  OpFoldResult chunkLists = p.ceilDiv(chunk, queryBlock);
+  OpFoldResult partialRows = p.times(chunkLists, listWidth * rows);
+
+  // Scratch of all chunks.
+  PhaseBuilder::Inverse inverseInits = p.getInverseInits(
+      config.getGather(), indices, chunkLists, params.getBlockSize(),
+      op.getK());
+  Value partial = p.empty({listSizes[0], listSizes[1], partialRows, oSizes[3]},
+                          shaped(q).getElementType());
+  Value partialLse =
+      p.empty({listSizes[0], listSizes[1], partialRows}, b.getF32Type());
+
+  SmallVector<Value> inits = {op.getO()};
+  if (op.getLse())
+    inits.push_back(op.getLse());
+  auto loop = scf::ForOp::create(
+      b, loc, p.index(0), getValueOrCreateConstantIndexOp(b, loc, length),
+      getValueOrCreateConstantIndexOp(b, loc, chunk), inits);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value base = loop.getInductionVar();
+  ValueRange carried = loop.getRegionIterArgs();
+  OpFoldResult size = affine::makeComposedFoldedAffineMin(
+      b, loc, AffineMap::get(0, 3, {s0, s1 - s2}, b.getContext()),
+      {chunk, length, base});
+  OpFoldResult firstList = affine::makeComposedFoldedAffineApply(
+      b, loc, s0.floorDiv(queryBlock), {base});
+  // Part of a tensor with `count` entries from `first` on in dimension 2.
+  auto part = [&](Value whole, SmallVector<OpFoldResult> sizes,
+                  OpFoldResult first, OpFoldResult count) {
+    SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0));
+    SmallVector<OpFoldResult> ones(sizes.size(), b.getIndexAttr(1));
+    offsets[2] = first;
+    sizes[2] = count;
+    return tensor::ExtractSliceOp::create(b, loc, whole, offsets, sizes,
+                                          ones);
+  };
+  Value someQ = part(q, qSizes, base, size);
+  Value lists =
+      part(indices, listSizes, firstList, p.ceilDiv(size, queryBlock));
+  PhaseBuilder::Inverse inverse = p.invert(params, config.getGather(),
+                                           /*limit=*/0, lists, inverseInits);
+  auto attended = p.create<AttendEntriesOp>(
+      TypeRange{partial.getType(), partialLse.getType()}, params,
+      b.getI64IntegerAttr(config.getGather()), someQ, op.getK(),
+      op.getV(), inverse.rows, inverse.entries, inverse.items, kLen,
+      qStart, base, op.getScale(), partial, partialLse);
+  SmallVector<OpFoldResult> lseSizes(oSizes.begin(), oSizes.begin() + 3);
+  auto someO = part(carried[0], oSizes, base, size);
+  SmallVector<tensor::ExtractSliceOp> outs = {someO};
+  if (op.getLse())
+    outs.push_back(part(carried[1], lseSizes, base, size));
+  SmallVector<Type> types;
+  for (tensor::ExtractSliceOp out : outs)
+    types.push_back(out.getType());
+  auto merged = p.create<MergeEntriesOp>(
+      types, params, lists, attended.getResult(0), attended.getResult(1),
+      p.index(0), outs[0], outs.size() > 1 ? Value(outs[1]) : Value());
+  SmallVector<Value> next;
+  for (auto [out, result, whole] :
+       llvm::zip(outs, merged.getResults(), carried))
+    next.push_back(tensor::InsertSliceOp::create(
+        b, loc, result, whole, out.getMixedOffsets(),
+        out.getMixedSizes(), out.getMixedStrides()));
+  scf::YieldOp::create(b, loc, next);
+  return llvm::to_vector_of<Value>(loop.getResults());
+}
+
 FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
   if (failed(refuseUnsupported(*this, getCuSeqlensQ(), getPageTable())))
     return failure();
@@ -313,6 +444,9 @@ FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
   PhaseBuilder p(b, *this);
   Value kLen = p.clampLength(getKLen(), getK());
   Value qStart = p.resolveStart(getParams(), getQStart(), kLen, getQ());
+  auto config = (*this)->getAttrOfType<LoweringConfigAttr>("lowering_config");
+  if (config && config.getChunk() > 0)
+    return attendByBlock(p, *this, config, kLen, qStart);
   auto tiles = p.create<AttendTilesOp>(
       getResultTypes(), getParams(), getQ(), getK(), getV(), getIndices(), kLen,
       qStart, p.index(0), getScale(), getO(), getLse());

@@ -189,6 +189,62 @@ LogicalResult ScoreEntriesOp::verify() {
        {"scores", getScores(), {batch, heads, kAny, kAny}, "[B, Hkv, NQ, n]"}});
 }
 
+LogicalResult AttendEntriesOp::verify() {
+  Value q = getQ(), k = getK(), v = getV();
+  if (failed(verifyDps(*this)) ||
+      failed(verifyPositive(*this, "gather", getGather())) ||
+      failed(verifyQueries(*this, q, "k", k)) ||
+      failed(verifySameElementType(*this, "k", k, "q", q)) ||
+      failed(verifySameElementType(*this, "v", v, "q", q)) ||
+      failed(verifyHeadDim(*this, "v", v)))
+    return failure();
+  if (getParams().getCausal() && !getQStart())
+    return emitOpError("expected 'q_start' in causal attention, but got none");
+  int64_t batch = dimOf(q, 0), heads = dimOf(k, 1);
+  return verifyShapes(
+      *this,
+      {{"v", v, {batch, heads, dimOf(k, 2), kAny}, "[B, Hkv, Tk, Dv]"},
+       {"rows", getRows(), {batch, heads, kAny}, "[B, Hkv, leaves + 1]"},
+       {"entries", getEntries(), {batch, heads, kAny}, "[B, Hkv, entries]"},
+       {"items", getItems(), {batch, heads, kAny, 2}, "[B, Hkv, items, 2]"},
+       {"k_len", getKLen(), {batch}, "[B]"},
+       {"partial",
+        getPartial(),
+        {batch, heads, kAny, dimOf(v, 3)},
+        "[B, Hkv, entries Q G, Dv]"},
+       {"partial_lse",
+        getPartialLse(),
+        {batch, heads, dimOf(getPartial(), 2)},
+        "[B, Hkv, entries Q G]"}});
+}
+
+LogicalResult MergeEntriesOp::verify() {
+  Value partial = getPartial(), o = getO();
+  if (failed(verifyDps(*this)) ||
+      failed(verifyStaticDim(*this, "lists", getLists(), 3)) ||
+      failed(verifyQueries(*this, o, "partial", partial)))
+    return failure();
+  int64_t batch = dimOf(o, 0), heads = dimOf(partial, 1);
+  if (failed(verifyShapes(
+          *this,
+          {{"lists", getLists(), {batch, heads, kAny, kAny}, "[B, Hkv, NQ, n]"},
+           {"partial",
+            partial,
+            {batch, heads, kAny, dimOf(o, 3)},
+            "[B, Hkv, entries Q G, Dv]"},
+           {"partial_lse",
+            getPartialLse(),
+            {batch, heads, dimOf(partial, 2)},
+            "[B, Hkv, entries Q G]"}})))
+    return failure();
+  if (!getLse())
+    return success();
+  return verifyShape(*this, {"lse",
+                             getLse(),
+                             {batch, dimOf(o, 1), dimOf(o, 2)},
+                             "[B, Hq, Tq]"});
+}
+
 LogicalResult PrescoreBlocksOp::verify() {
   Value k = getK();
   if (failed(verifyDps(*this)) ||

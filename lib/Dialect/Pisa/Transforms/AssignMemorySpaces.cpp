@@ -87,6 +87,22 @@ int64_t pisa::getScratchBytes(Operation *op, int64_t numWarps) {
     return rows * pitch * q.getElementTypeBitWidth() / 8 +
            numWarps * kMatrixRows * 4;
   }
+  if (auto attend = dyn_cast<AttendEntriesOp>(op)) {
+    auto width = [](Value x) {
+      int64_t dim = cast<MemRefType>(x.getType()).getDimSize(3);
+      return static_cast<int64_t>(
+          llvm::alignTo(static_cast<uint64_t>(dim), kMatrixRows));
+    };
+    auto q = cast<MemRefType>(attend.getQ().getType());
+    int64_t depth = width(attend.getQ()), valueDim = width(attend.getV());
+    int64_t pad = kMatrixRows / 2, warpRows = numWarps * kMatrixRows;
+    // The block's keys and values, the rows that each warp gathers, twice,
+    // and for 16 of them the weights' sums and the last keys seen.
+    int64_t elements =
+        attend.getParams().getBlockSize() * (depth + valueDim + 2 * pad) +
+        2 * warpRows * (std::max(depth, valueDim) + pad);
+    return elements * q.getElementTypeBitWidth() / 8 + 2 * warpRows * 4;
+  }
   if (auto select = dyn_cast<SelectTopkOp>(op)) {
     int64_t n = cast<MemRefType>(select.getNodes().getType()).getDimSize(3);
     return numWarps * llvm::alignTo(static_cast<uint64_t>(n), 32) * 4;
@@ -241,6 +257,8 @@ struct AssignMemorySpaces
     task.walk([&](Operation *op) {
       if (auto attend = dyn_cast<AttendBlockOp>(op))
         valueDim = cast<MemRefType>(attend.getAcc().getType()).getDimSize(2);
+      if (auto attend = dyn_cast<AttendEntriesOp>(op))
+        valueDim = cast<MemRefType>(attend.getV().getType()).getDimSize(3);
       scores |= isa<ScoreBlockOp, ScoreEntriesOp>(op);
     });
     if (valueDim == 0)

@@ -49,7 +49,8 @@ struct DpsModel
     // and every entry has a place of its own. A read would be a conflict
     // between tiles, and each would get a copy of what all of them are to
     // write.
-    if (isa<CountEntriesOp, ListEntriesOp, ScoreEntriesOp>(op))
+    if (isa<CountEntriesOp, ListEntriesOp, ScoreEntriesOp, AttendEntriesOp>(
+            op))
       return false;
     return cast<PisaOpInterface>(op).readsInit(operand);
   }
@@ -115,7 +116,7 @@ void pisa::registerBufferizableOpInterfaceExternalModels(
               AttendTilesOp, PackQueriesOp, PackColumnsOp, PackAtomsOp,
               PackValuesOp, ExpandNodesOp, UnionNodesOp, ScoreBlockOp, AttendBlockOp,
               FinishAttentionOp, CountEntriesOp, PlaceEntriesOp, ListEntriesOp,
-              ScoreEntriesOp>(context);
+              ScoreEntriesOp, AttendEntriesOp, MergeEntriesOp>(context);
     NextBlockOp::attachInterface<ReaderModel<NextBlockOp>>(*context);
     CheckIndicesOp::attachInterface<ReaderModel<CheckIndicesOp>>(*context);
   });

@@ -69,19 +69,36 @@ constexpr int64_t kGatheredRows = 512;
 /// Scores of a row that a warp holds: 32 registers a lane.
 constexpr int64_t kGpuColumnTile = 64;
 
+/// Queries whose partial outputs, one for each chosen block with its weights'
+/// sum, fit in `bytes`: whole tiles of them.
+int64_t getChunk(AttentionOp op, int64_t queryTile, int64_t bytes) {
+  auto shape = [](Value x) { return cast<ShapedType>(x.getType()).getShape(); };
+  Type type = cast<ShapedType>(op.getQ().getType()).getElementType();
+  int64_t row = shape(op.getV())[3] * type.getIntOrFloatBitWidth() / 8 + 4;
+  int64_t query = shape(op.getQ())[1] * shape(op.getIndices())[3] * row;
+  int64_t most = 1 << 20;
+  return std::clamp<int64_t>(bytes / query / queryTile, 1, most / queryTile) *
+         queryTile;
+}
+
 /// A query block's rows are a power of two up to 16, so that no query straddles
 /// two warps, or whole warps.
 LoweringConfigAttr getGpuConfig(Operation *op, ParamsAttr params, int64_t heads,
-                                Type operandType, int64_t taskRows) {
+                                Type operandType, int64_t taskRows,
+                                int64_t partialBytes) {
   int64_t queryBlock = params.getQueryBlock();
   int64_t rows = queryBlock * heads;
   int64_t rowTile = std::min<int64_t>(llvm::PowerOf2Ceil(rows), kMatrixRows);
   int64_t paddedRows = llvm::alignTo(rows, rowTile);
   int64_t blocks = std::max<int64_t>(1, taskRows / paddedRows);
-  return LoweringConfigAttr::get(op->getContext(), blocks * queryBlock,
-                                 kGpuLeafTile, rowTile, kGpuColumnTile,
-                                 kGatheredRows / paddedRows,
-                                 /*chunk=*/0, /*compact=*/true, operandType);
+  int64_t queryTile = blocks * queryBlock, gather = kGatheredRows / paddedRows;
+  int64_t chunk = 0;
+  if (auto attention = dyn_cast<AttentionOp>(op);
+      attention && gather > 0 && partialBytes > 0)
+    chunk = getChunk(attention, queryTile, partialBytes);
+  return LoweringConfigAttr::get(op->getContext(), queryTile, kGpuLeafTile,
+                                 rowTile, kGpuColumnTile, gather, chunk,
+                                 /*compact=*/true, operandType);
 }
 
 /// What the NVPTX lowering is built for; C-nvptx in docs/Spec.md.
@@ -160,7 +177,8 @@ struct SetLoweringConfig
       Type operandType =
           q ? cast<ShapedType>(q.getType()).getElementType() : Type();
       op->setAttr("lowering_config",
-                  onGpu ? getGpuConfig(op, params, heads, operandType, taskRows)
+                  onGpu ? getGpuConfig(op, params, heads, operandType, taskRows,
+                                       partialBytes)
                         : getConfig(op, params, heads, vectorBits));
       return WalkResult::advance();
     });

@@ -57,7 +57,7 @@ static FailureOr<SmallVector<OpFoldResult>> getTileSizes(OpBuilder &b,
   SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1), b.getIndexAttr(1)};
   if (isa<PoolNodesOp, PlaceEntriesOp>(op))
     return sizes;
-  if (isa<ScoreEntriesOp>(op)) {
+  if (isa<ScoreEntriesOp, AttendEntriesOp>(op)) {
     sizes.push_back(b.getIndexAttr(1));
     return sizes;
   }

@@ -15,6 +15,7 @@
 #include "pisa/Dialect/Pisa/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -59,7 +60,8 @@ void setLegal(ConversionTarget &target, Level level) {
     target.addLegalDialect<arith::ArithDialect, func::FuncDialect,
                            gpu::GPUDialect, LLVM::LLVMDialect,
                            NVVM::NVVMDialect>();
-    target.addLegalOp<memref::AllocOp, memref::CastOp, memref::DimOp>();
+    target.addLegalOp<memref::AllocOp, memref::CastOp, memref::DimOp,
+                      memref::SubViewOp, scf::ForOp, scf::YieldOp>();
     target.addLegalOp<AwaitCheckOp>();
     return;
   }
@@ -83,16 +85,18 @@ void setLegal(ConversionTarget &target, Level level) {
     target.addLegalOp<BuildPyramidOp, RouteOp, AttentionOp>();
     return;
   case Level::Phase:
+    target.addLegalOp<bufferization::AllocTensorOp>();
     target.addLegalOp<CountEntriesOp, PlaceEntriesOp, ListEntriesOp,
-                      ScoreEntriesOp>();
+                      ScoreEntriesOp, AttendEntriesOp, MergeEntriesOp>();
     target.addLegalOp<PoolLeavesOp, PoolNodesOp, RouteUpperOp, ScoreBlocksOp,
                       PrescoreBlocksOp, SelectTopkOp, AttendTilesOp,
                       CheckIndicesOp>();
     return;
   case Level::Tile:
+    target.addLegalOp<bufferization::AllocTensorOp>();
     // Not necessarily inside a loop: one of a single iteration folds away.
     target.addLegalOp<CountEntriesOp, PlaceEntriesOp, ListEntriesOp,
-                      ScoreEntriesOp>();
+                      ScoreEntriesOp, AttendEntriesOp, MergeEntriesOp>();
     target.addLegalOp<PoolLeavesOp, PoolNodesOp, SelectTopkOp, CheckIndicesOp,
                       PackQueriesOp, PackColumnsOp, PackAtomsOp, PackValuesOp,
                       NextBlockOp, ExpandNodesOp, UnionNodesOp, ScoreBlockOp, AttendBlockOp,

@@ -547,6 +547,100 @@ def Pisa_AttendTilesOp : Pisa_AggregatePhaseOp<"attend_tiles", 8,
   }];
 }
 
+def Pisa_AttendEntriesOp : Pisa_PhaseOp<"attend_entries", 10,
+    ["Heads", "KeyValue", "KeyValue", "KeyValue", "KeyValue", "Item", "Batch",
+     "Batch", "Whole", "Whole", "KeyValue", "KeyValue"]> {
+  let summary = "attention of each listed query to one block, by block";
+  let description = [{
+    Iteration space: (B, Hkv, items). The strategy in which a task holds one block of
+    keys and values and gathers the queries that chose it. Row r = i G + h of an
+    entry (query i of the list's query block, head h of the group) is attention over
+    this block alone: row e Q G + r of `partial` [B, Hkv, entries Q G, Dv] receives
+    the normalised output of entry e and `partial_lse` [B, Hkv, entries Q G] the log2
+    of its weights' sum, 0 and -inf where the row sees no key. Rows of other entries
+    stay. `merge_entries` adds them up. Entries are numbered as `list_entries` does
+    in lists of K; list 0 starts at query `query_offset` of the sequence's.
+
+    Example:
+
+    ```mlir
+    func.func @attend(%q: tensor<1x4x256x64xbf16>, %k: tensor<1x2x256x64xbf16>,
+                      %v: tensor<1x2x256x64xbf16>, %rows: tensor<1x2x5xi32>,
+                      %e: tensor<1x2x1024xi32>, %items: tensor<1x2x12x2xi32>,
+                      %n: tensor<1xi32>, %start: tensor<1xi32>, %first: index,
+                      %scale: f32, %o: tensor<1x2x2048x64xbf16>,
+                      %lse: tensor<1x2x2048xf32>)
+        -> (tensor<1x2x2048x64xbf16>, tensor<1x2x2048xf32>) {
+      %0:2 = pisa.attend_entries #pisa.params<topk = 4>
+             ins(%q, %k, %v, %rows, %e, %items : tensor<1x4x256x64xbf16>,
+                 tensor<1x2x256x64xbf16>, tensor<1x2x256x64xbf16>,
+                 tensor<1x2x5xi32>, tensor<1x2x1024xi32>, tensor<1x2x12x2xi32>)
+             k_len(%n : tensor<1xi32>) q_start(%start : tensor<1xi32>)
+             query_offset(%first) scale(%scale)
+             outs(%o, %lse : tensor<1x2x2048x64xbf16>, tensor<1x2x2048xf32>)
+             {gather = 128 : i64}
+             -> tensor<1x2x2048x64xbf16>, tensor<1x2x2048xf32>
+      return %0#0, %0#1 : tensor<1x2x2048x64xbf16>, tensor<1x2x2048xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Pisa_ParamsAttr:$params, I64Attr:$gather,
+    Pisa_Heads:$q, Pisa_Heads:$k, Pisa_Heads:$v, Pisa_I32x3:$rows,
+    Pisa_I32x3:$entries, Pisa_I32x4:$items, Pisa_I32x1:$k_len,
+    Optional<Pisa_I32x1>:$q_start, Index:$query_offset, F32:$scale,
+    Pisa_Heads:$partial, Pisa_F32x3:$partial_lse);
+  let assemblyFormat = [{
+    $params `ins` `(` $q `,` $k `,` $v `,` $rows `,` $entries `,` $items `:`
+    type($q) `,` type($k) `,` type($v) `,` type($rows) `,` type($entries) `,`
+    type($items) `)` `k_len` `(` $k_len `:` type($k_len) `)`
+    (`q_start` `(` $q_start^ `:` type($q_start) `)`)?
+    `query_offset` `(` $query_offset `)` `scale` `(` $scale `)`
+    `outs` `(` $partial `,` $partial_lse `:` type($partial) `,`
+    type($partial_lse) `)` attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = dpsDeclaration # kindsDeclaration # [{
+    bool readsInit(::mlir::OpOperand &) { return true; }
+  }];
+}
+
+def Pisa_MergeEntriesOp : Pisa_PhaseOp<"merge_entries", 4,
+    ["Item", "KeyValue", "KeyValue", "Offset", "Query", "Query"]> {
+  let summary = "attention over given blocks, from its parts";
+  let description = [{
+    Iteration space: (B, Hkv, NQ). Adds up what `attend_entries` left, in the order
+    of each list: with m the largest `partial_lse` of a row's entries and
+    w_i = 2^(lse_i - m), `o` receives sum_i w_i o_i / sum_i w_i and `lse` the natural
+    log of the sum of all weights, m ln 2 + ln sum_i w_i; 0 and -inf for rows that
+    see no key. `query_offset` is the first query of the tile, counted from that of
+    the first list.
+
+    Example:
+
+    ```mlir
+    func.func @merge(%lists: tensor<1x2x256x4xi32>, %p: tensor<1x2x2048x64xbf16>,
+                     %l: tensor<1x2x2048xf32>, %first: index,
+                     %o: tensor<1x4x256x64xbf16>, %lse: tensor<1x4x256xf32>)
+        -> (tensor<1x4x256x64xbf16>, tensor<1x4x256xf32>) {
+      %0:2 = pisa.merge_entries #pisa.params<topk = 4>
+             ins(%lists, %p, %l : tensor<1x2x256x4xi32>, tensor<1x2x2048x64xbf16>,
+                 tensor<1x2x2048xf32>) query_offset(%first)
+             outs(%o : tensor<1x4x256x64xbf16>) lse(%lse : tensor<1x4x256xf32>)
+             -> tensor<1x4x256x64xbf16>, tensor<1x4x256xf32>
+      return %0#0, %0#1 : tensor<1x4x256x64xbf16>, tensor<1x4x256xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Pisa_ParamsAttr:$params, Pisa_I32x4:$lists,
+    Pisa_Heads:$partial, Pisa_F32x3:$partial_lse, Index:$query_offset,
+    Pisa_Heads:$o, Optional<Pisa_F32x3>:$lse);
+  let assemblyFormat = [{
+    $params `ins` `(` $lists `,` $partial `,` $partial_lse `:` type($lists) `,`
+    type($partial) `,` type($partial_lse) `)` `query_offset` `(` $query_offset `)`
+    `outs` `(` $o `:` type($o) `)` (`lse` `(` $lse^ `:` type($lse) `)`)?
+    attr-dict (`->` type($results)^)?
+  }];
+}
+
 def Pisa_CheckIndicesOp : Op<Pisa_Dialect, "check_indices", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "report lists with an entry twice";

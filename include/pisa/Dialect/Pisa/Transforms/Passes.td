@@ -37,6 +37,9 @@ def PisaSetLoweringConfigPass : Pass<"pisa-set-lowering-config"> {
            "Width of the CPU's vector registers: 128, 256 or 512">,
     Option<"taskRows", "task-rows", "int64_t", "64",
            "Rows (queries times heads of a group) of a task on NVPTX">,
+    Option<"partialBytes", "partial-bytes", "int64_t", "0",
+           "Scratch for partial outputs of attention key block by key block on "
+           "NVPTX; 0: attention by tiles of queries">,
   ];
 }
 
@@ -45,14 +48,18 @@ def PisaDecomposePass : Pass<"pisa-decompose"> {
   let description = [{
     `build_pyramid` becomes `pool_leaves` and `pool_nodes`; `route` becomes
     `route_upper`, `prescore_blocks` and `score_blocks` as `rerank` asks, and
-    `select_topk`; `attention` becomes `attend_tiles`. Phases inherit the
+    `select_topk`; `attention` becomes `attend_tiles` or, with a `chunk` in its
+    config, a loop over chunks of queries that invert their lists, attend block by
+    block and merge. Phases inherit the
     discardable attributes of their problem. An absent `q_start` becomes k_len - Tq
     where the attention is causal.
 
     Refuses packed sequences and page tables.
   }];
   let dependentDialects = ["affine::AffineDialect", "arith::ArithDialect",
-                           "linalg::LinalgDialect", "tensor::TensorDialect"];
+                           "bufferization::BufferizationDialect",
+                           "linalg::LinalgDialect", "scf::SCFDialect",
+                           "tensor::TensorDialect"];
   let options = [
     Option<"checkInputs", "check-inputs", "bool", "false",
            "Report lists of blocks with an entry twice when the code runs">,

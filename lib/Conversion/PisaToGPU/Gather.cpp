@@ -1,0 +1,158 @@
+//===- Gather.cpp - Rows of the queries that listed a block -*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gather.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::pisa;
+
+void pisa::forItem(WarpEmitter &e, Value items, Value rows, int64_t gather,
+                   function_ref<void(Value, Value, Value)> body) {
+  Value zero = e.idx(0), one = e.idx(1);
+  Value block = e.toIndex(e.load(items, {zero, zero, zero, zero}));
+  e.when(e.cmp(arith::CmpIPredicate::sge, block, zero), [&] {
+    Value first = e.toIndex(e.load(items, {zero, zero, zero, one}));
+    Value end = e.toIndex(e.load(rows, {zero, zero, e.add(block, one)}));
+    body(block, first, e.min(e.sub(end, first), e.idx(gather)));
+  });
+}
+
+EntryGather::EntryGather(WarpEmitter &e, Value q, Value entries,
+                         int64_t queryBlock, int64_t listWidth)
+    : queryBlock(queryBlock), heads(e.staticDim(q, 1)), listWidth(listWidth),
+      real(queryBlock * heads), headDim(e.staticDim(q, 3)), e(e), q(q),
+      entries(entries) {
+  rowsPerEntry = real <= kRows
+                     ? static_cast<int64_t>(llvm::PowerOf2Ceil(real))
+                     : llvm::alignTo(static_cast<uint64_t>(real), kRows);
+  entriesPerTile = std::max<int64_t>(1, kRows / rowsPerEntry);
+  tilesPerEntry = std::max<int64_t>(1, rowsPerEntry / kRows);
+  rowsInTile = std::min(rowsPerEntry, kRows);
+  depth = llvm::alignTo(static_cast<uint64_t>(headDim), kRows);
+}
+
+void EntryGather::begin(Value first, Value count, Value storage) {
+  this->storage = storage;
+  rangeFirst = first;
+  rangeEnd = e.add(first, count);
+  numQueries = e.dim(q, 2);
+  aligned = e.isAligned(q);
+  // Steps of this warp: a tile of entries each numWarps, all its parts.
+  Value numTiles = arith::CeilDivSIOp::create(e, count, e.idx(entriesPerTile));
+  Value tiles = arith::CeilDivSIOp::create(e, e.sub(numTiles, e.warp()),
+                                           e.idx(e.task.numWarps));
+  steps = e.mul(e.max(tiles, e.idx(0)), e.idx(tilesPerEntry));
+}
+
+Value EntryGather::baseOf(Value step) {
+  Value tile = e.add(e.warp(),
+                     e.mul(e.div(step, tilesPerEntry), e.idx(e.task.numWarps)));
+  return e.add(rangeFirst, e.mul(tile, e.idx(entriesPerTile)));
+}
+
+Value EntryGather::entryAt(Value place) {
+  Value safe = e.min(place, e.sub(rangeEnd, e.idx(1)));
+  return e.toIndex(e.load(entries, {e.idx(0), e.idx(0), safe}));
+}
+
+EntryGather::Row EntryGather::locate(Value step, Value r) {
+  Row row;
+  row.place = e.add(baseOf(step), e.div(r, rowsInTile));
+  row.inner = e.add(e.rem(r, rowsInTile), e.mul(partOf(step), e.idx(kRows)));
+  row.entry = entryAt(row.place);
+  row.query = e.add(e.mul(e.div(row.entry, listWidth), e.idx(queryBlock)),
+                    e.div(row.inner, heads));
+  row.real = e.both(e.cmp(arith::CmpIPredicate::slt, row.place, rangeEnd),
+                    e.cmp(arith::CmpIPredicate::slt, row.query, numQueries));
+  if (rowsPerEntry != real)
+    row.real = e.both(
+        row.real, e.cmp(arith::CmpIPredicate::slt, row.inner, e.idx(real)));
+  return row;
+}
+
+void EntryGather::gather(Value step, Value targetRow) {
+  Value zero = e.idx(0);
+  int64_t chunks = depth / kChunk;
+  auto anyRows = [&] {
+    e.forEachLane(e.idx(kRows * chunks), [&](Value i) {
+      Value r = e.div(i, chunks);
+      Value d = e.mul(e.rem(i, chunks), e.idx(kChunk));
+      Row row = locate(step, r);
+      Value present = row.real;
+      if (depth != headDim)
+        present = e.both(present,
+                         e.cmp(arith::CmpIPredicate::slt, d, e.idx(headDim)));
+      e.copyChunk(aligned, present, q,
+                  {zero, e.rem(row.inner, heads), row.query, d}, storage,
+                  {e.add(targetRow, r), d});
+    });
+  };
+  // All rows are there: no lane asks.
+  if (rowsPerEntry != real || depth != headDim || queryBlock != 1 ||
+      kWarpSize % chunks != 0)
+    return anyRows();
+  Value base = baseOf(step), part = partOf(step);
+  Value whole = e.cmp(arith::CmpIPredicate::sle,
+                      e.add(base, e.idx(entriesPerTile)), rangeEnd);
+  e.when(
+      e.both(whole, aligned),
+      [&] {
+        Value row0 = e.div(e.lane(), chunks);
+        Value d = e.mul(e.rem(e.lane(), chunks), e.idx(kChunk));
+        for (int64_t r = 0; r < kRows; r += kWarpSize / chunks) {
+          Value row = e.add(row0, e.idx(r));
+          Value place = e.add(base, e.div(row, rowsInTile));
+          Value inner = e.add(e.rem(row, rowsInTile),
+                              e.mul(part, e.idx(kRows)));
+          Value list =
+              e.div(e.toIndex(e.load(entries, {zero, zero, place})), listWidth);
+          e.copyWholeChunk(q, {zero, e.rem(inner, heads), list, d}, storage,
+                           {e.add(targetRow, row), d});
+        }
+      },
+      anyRows);
+}
+
+SmallVector<Value> EntryGather::forEachTile(
+    ValueRange inits,
+    function_ref<SmallVector<Value>(Value, Value, ValueRange)> body) {
+  Value zero = e.idx(0), one = e.idx(1);
+  Value warpRow = e.mul(e.warp(), e.idx(kRows));
+  auto rowOf = [&](Value stage) {
+    return e.add(warpRow, e.mul(stage, e.idx(e.task.numWarps * kRows)));
+  };
+  auto start = [&](Value step, Value stage) {
+    e.when(e.cmp(arith::CmpIPredicate::slt, step, steps),
+           [&] { gather(step, rowOf(stage)); });
+    NVVM::CpAsyncCommitGroupOp::create(e);
+  };
+  start(zero, zero);
+  SmallVector<Value> carried = {zero};
+  llvm::append_range(carried, inits);
+  SmallVector<Value> results = e.loop(
+      zero, steps, 1, carried,
+      [&](Value step, ValueRange carried) -> SmallVector<Value> {
+        Value stage = carried[0], other = e.sub(one, stage);
+        // The next rows come while these are worked on.
+        start(e.add(step, one), other);
+        NVVM::CpAsyncWaitGroupOp::create(e, e.getI32IntegerAttr(1));
+        e.syncWarp();
+        SmallVector<Value> next = {other};
+        llvm::append_range(next,
+                           body(rowOf(stage), step, carried.drop_front()));
+        // The next rows overwrite these.
+        e.syncWarp();
+        return next;
+      });
+  NVVM::CpAsyncWaitGroupOp::create(e, e.getI32IntegerAttr(0));
+  results.erase(results.begin());
+  return results;
+}

@@ -1,0 +1,72 @@
+//===- Gather.h - Rows of the queries that listed a block -*- C++ -*-===//
+//
+// Part of the PISA project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PISA_LIB_CONVERSION_PISATOGPU_GATHER_H
+#define PISA_LIB_CONVERSION_PISATOGPU_GATHER_H
+
+#include "Warp.h"
+
+namespace mlir::pisa {
+
+/// Calls `body(block, first, count)` for the one item of a task, if it has work:
+/// its block of keys, its first entry and the number of its entries.
+void forItem(WarpEmitter &e, Value items, Value rows, int64_t gather,
+             function_ref<void(Value, Value, Value)> body);
+
+/// The queries of one item of work: the entries of a block, 16 rows at a time,
+/// each warp by itself and one step ahead.
+class EntryGather {
+public:
+  /// `entries` are numbers list n + place, n = `listWidth`.
+  EntryGather(WarpEmitter &e, Value q, Value entries, int64_t queryBlock,
+              int64_t listWidth);
+
+  /// The entries [first, first + count), and storage for two tiles a warp:
+  /// memref<2 warps 16 x pitch>.
+  void begin(Value first, Value count, Value storage);
+  /// Calls `body(row, step, carried)` for each tile of 16 rows, which lie in the
+  /// storage from `row` on.
+  SmallVector<Value>
+  forEachTile(ValueRange inits,
+              function_ref<SmallVector<Value>(Value row, Value step, ValueRange)>
+                  body);
+
+  /// A row of the tile of a step.
+  struct Row {
+    Value place; ///< among the entries
+    Value entry; ///< its number
+    Value inner; ///< row in the query block
+    Value query; ///< of the tensor
+    Value real;  ///< whether it is there at all
+  };
+  Row locate(Value step, Value r);
+  Value entryAt(Value place);
+  /// The first entry of a step's tile, and which part of that entry's rows.
+  Value baseOf(Value step);
+  Value partOf(Value step) { return e.rem(step, tilesPerEntry); }
+  Value end() const { return rangeEnd; }
+
+  int64_t queryBlock, heads, listWidth;
+  int64_t real;           ///< rows of a query block
+  int64_t rowsPerEntry;   ///< the same, a power of two up to 16 or whole tiles
+  int64_t entriesPerTile; ///< of 16 rows
+  int64_t tilesPerEntry;
+  int64_t rowsInTile; ///< rows of one entry in one tile
+  int64_t headDim, depth;
+
+private:
+  /// Starts to copy the rows of a step's tile.
+  void gather(Value step, Value targetRow);
+
+  WarpEmitter &e;
+  Value q, entries, storage, numQueries, aligned, rangeFirst, rangeEnd, steps;
+};
+
+} // namespace mlir::pisa
+
+#endif // PISA_LIB_CONVERSION_PISATOGPU_GATHER_H
