@@ -95,8 +95,11 @@ void pisa::registerPasses() {
   registerArithToLLVMConversionPass();
   registerConvertControlFlowToLLVMPass();
   registerConvertFuncToLLVMPass();
+  registerConvertGpuOpsToNVVMOps();
   registerConvertIndexToLLVMPass();
   registerConvertMathToLLVMPass();
+  registerConvertNVGPUToNVVMPass();
+  registerConvertNVVMToLLVMPass();
   registerConvertVectorToLLVMPass();
   registerFinalizeMemRefToLLVMConversionPass();
   registerLowerAffinePass();

@@ -32,22 +32,22 @@ func.func @f(%q: {q}, %k: {k}, %v: {v}, %pyramid: {k}, %n: {n}, %start: {n}, %sc
 """
 
 
+def tool(name, *options, text):
+    """What a tool beside pisa-opt writes about a module."""
+    path = os.path.join(os.path.dirname(os.environ["PISA_OPT"]), name)
+    done = subprocess.run(
+        [path, "-", *options], input=text, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    return done.stdout
+
+
 @functools.cache
 def lower(text, chip="sm_80", what="emit-bundle", options=""):
     """The bundle or the PTX of a module."""
-    opt = os.environ["PISA_OPT"]
-    translate = os.path.join(os.path.dirname(opt), "pisa-translate")
-    lowered = subprocess.run(
-        [opt, "-", f"--pisa-nvptx-pipeline={options}"],
-        input=text, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if lowered.returncode != 0:
-        raise RuntimeError(lowered.stderr)
-    result = subprocess.run(
-        [translate, f"--{what}", f"--chip={chip}"],
-        input=lowered.stdout, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return result.stdout
+    lowered = tool("pisa-opt", f"--pisa-nvptx-pipeline={options}", text=text)
+    return tool("pisa-translate", f"--{what}", f"--chip={chip}", text=lowered)
 
 
 def to_bf16(x):
@@ -60,7 +60,7 @@ def from_bf16(bits):
     return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
-def attend(q, k, v, lists, block, start, length):
+def attend(q, k, v, lists, block, start, length, cap=None):
     """Float64 attention of one head over its lists: (out, lse)."""
     out = np.zeros((len(q), v.shape[1]))
     lse = np.full(len(q), -math.inf)
@@ -75,6 +75,8 @@ def attend(q, k, v, lists, block, start, length):
         if not keys:
             continue
         scores = k[keys] @ row / math.sqrt(q.shape[1])
+        if cap is not None:
+            scores = cap * np.tanh(scores / cap)
         weights = np.exp(scores - scores.max())
         out[i] = weights @ v[keys] / weights.sum()
         lse[i] = scores.max() + math.log(weights.sum())
