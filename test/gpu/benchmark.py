@@ -4,9 +4,9 @@
                                  [--baseline DIR] [--check] [--json FILE]
 
 bf16, D = 128, K = 16, C = 64, causal, batch 1, random normal keys and values; smooth: runs of 64
-queries with cosine about 0.9; iid: independent queries. Milliseconds, medians of 7 runs between CUDA
-events after one that does not count, everything included. DIR holds triton_pisa.py and bench.py. The
-times of the kernels come from PyTorch's profiler. What fails is a dash and a note.
+queries with cosine about 0.9; iid: independent queries. Milliseconds, medians of 7 runs between
+CUDA events after one that does not count, everything included. DIR holds triton_pisa.py and
+bench.py. The times of the kernels come from PyTorch's profiler. What fails is a dash and a note.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def make_qkv(tokens, heads, kv_heads, kind, device="cuda", seed=0):
 
 
 def mean_union(indices, queries=8):
-    """Mean number of distinct blocks in the lists of adjacent queries, of indices [1, Hkv, N, K]."""
+    """Mean number of distinct blocks in lists of adjacent queries, of indices [1, Hkv, N, K]."""
     total = count = 0
     for head in indices[0]:
         tiles = head[: head.shape[0] // queries * queries].reshape(-1, queries * head.shape[1])
@@ -215,22 +215,16 @@ def measure(tokens, heads, kv_heads, kind, arguments, baseline, notes, known):
         return row
     q, k, v = inputs
 
-    def attention():
-        return pisa.attention(q, k, v, topk=TOPK, block_size=BLOCK)
-
     def chosen():
         out, indices = pisa.attention(q, k, v, topk=TOPK, block_size=BLOCK, return_indices=True)
         error = largest_error(q, k, v, out, indices) if arguments.check else None
         return mean_union(indices), error
 
     row["union"], row["error"] = notes.attempt(f"{where}: indices", chosen) or (None, None)
-    row["pisa"] = notes.attempt(f"{where}: pisa", lambda: time_ms(attention))
-    row["kernels"] = []
-    if row["pisa"] is not None:
-        found = notes.attempt(f"{where}: kernels", lambda: kernel_times(attention))
-        if found == []:
-            notes.lines.append(f"{where}: the profiler saw no kernel")
-        row["kernels"] = found or []
+    row["pisa"] = notes.attempt(
+        f"{where}: pisa",
+        lambda: time_ms(lambda: pisa.attention(q, k, v, topk=TOPK, block_size=BLOCK)),
+    )
     if baseline:
         bench, triton_pisa = baseline
         shape = (tokens, heads, kv_heads)
@@ -244,6 +238,22 @@ def measure(tokens, heads, kv_heads, kind, arguments, baseline, notes, known):
         parts = [row["triton_parts"].get(part) for part in ("pyramid", "route", "attention")]
         row["triton"] = None if None in parts else sum(parts)
     return row
+
+
+def measure_kernels(row, notes):
+    """The times of a row's kernels. Not before all rows are timed: the profiler, once used, may
+    slow launches down."""
+    where = f"{row['heads']} {length_name(row['tokens'])} {row['queries']}: kernels"
+
+    def kernels():
+        heads, kv_heads = map(int, row["heads"].split("/"))
+        q, k, v = make_qkv(row["tokens"], heads, kv_heads, row["queries"])
+        return kernel_times(lambda: pisa.attention(q, k, v, topk=TOPK, block_size=BLOCK))
+
+    found = notes.attempt(where, kernels)
+    if found == []:
+        notes.lines.append(f"{where}: the profiler saw none")
+    row["kernels"] = found or []
 
 
 def milliseconds(x):
@@ -354,6 +364,12 @@ def main():
 
         baseline = bench, triton_pisa
     notes, known, rows = Notes(), {}, []
+
+    def save():  # after every row: a run may be cut short
+        if arguments.json:
+            whole = dict(machine=machine, rows=rows, notes=notes.lines)
+            arguments.json.write_text(json.dumps(whole, indent=1) + "\n")
+
     print(header(COLUMNS), flush=True)
     for heads, kv_heads in arguments.heads:
         for tokens in arguments.lengths:
@@ -361,9 +377,11 @@ def main():
                 row = measure(tokens, heads, kv_heads, kind, arguments, baseline, notes, known)
                 rows.append(row)
                 print(times_line(row), flush=True)
-                if arguments.json:  # after every row: a run may be cut short
-                    whole = dict(machine=machine, rows=rows, notes=notes.lines)
-                    arguments.json.write_text(json.dumps(whole, indent=1) + "\n")
+                save()
+    for row in rows:
+        if row.get("pisa") is not None:
+            measure_kernels(row, notes)
+            save()
     tables = kernel_tables(rows)
     if tables:
         print("\nMilliseconds of each kernel, in order of launch:\n\n" + tables)
