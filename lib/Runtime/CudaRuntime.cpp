@@ -44,13 +44,16 @@ bool isEmptyLaunch(const PlanLaunch &launch, const int64_t *registers) {
   return false;
 }
 
-bool launchesNothing(const Plan &plan, const int64_t *registers) {
-  for (const PlanInstruction &instruction : plan.program)
-    if (instruction.op == PlanOp::Launch &&
-        !isEmptyLaunch(instruction.launch, registers))
-      return false;
-  return true;
-}
+/// Whether anything is launched at all.
+struct LaunchFinder : PlanVisitor {
+  bool found = false;
+  RuntimeStatus visit(const PlanInstruction &instruction,
+                      int64_t *registers) override {
+    found |= instruction.op == PlanOp::Launch &&
+             !isEmptyLaunch(instruction.launch, registers);
+    return {};
+  }
+};
 
 /// Waits for what is on the stream and reads what `check` is about.
 RuntimeStatus runCheck(const CudaDevice &device, const PlanInstruction &check,
@@ -74,6 +77,53 @@ RuntimeStatus runCheck(const CudaDevice &device, const PlanInstruction &check,
                                  list / queryBlocks % kvHeads,
                                  list % queryBlocks, block)};
 }
+
+/// Launches on a stream, and waits for checks.
+class Launcher : public PlanVisitor {
+public:
+  Launcher(const Plan &plan, const CudaDevice &device,
+           const std::vector<cuda::Function> &functions, cuda::Stream stream)
+      : plan(plan), device(device), functions(functions), stream(stream) {}
+
+  RuntimeStatus visit(const PlanInstruction &instruction,
+                      int64_t *registers) override {
+    if (instruction.op == PlanOp::Check)
+      return runCheck(device, instruction, registers, stream);
+    const PlanLaunch &launch = instruction.launch;
+    if (isEmptyLaunch(launch, registers))
+      return {};
+    const CudaDriver &driver = device.getDriver();
+    // The driver copies as many bytes as the kernel declares, from the lowest.
+    CallArray<void *, 64> parameters(launch.parameters.size());
+    for (size_t i = 0; i != launch.parameters.size(); ++i)
+      parameters.data()[i] = &registers[launch.parameters[i].reg];
+    const PlanKernel &kernel = plan.kernels[launch.kernel];
+    unsigned grid[3];
+    for (unsigned i = 0; i != 3; ++i)
+      grid[i] = registers[launch.grid[i]];
+    cuda::Result result = driver.cuLaunchKernel(
+        functions[launch.kernel], grid[0], grid[1], grid[2],
+        kernel.threads, 1, 1, kernel.sharedBytes, stream, parameters.data(),
+        /*extra=*/nullptr);
+    if (result != cuda::Success)
+      return driver.makeError(
+          "cannot launch kernel '" + kernel.name + "' on " +
+              device.describe() + " with a grid of " +
+              std::to_string(grid[0]) + " x " + std::to_string(grid[1]) +
+              " x " + std::to_string(grid[2]) + ", " +
+              std::to_string(kernel.threads) + " threads and " +
+              std::to_string(kernel.sharedBytes) +
+              " bytes of dynamic shared memory",
+          result);
+    return {};
+  }
+
+private:
+  const Plan &plan;
+  const CudaDevice &device;
+  const std::vector<cuda::Function> &functions;
+  cuda::Stream stream;
+};
 
 } // namespace
 
@@ -174,45 +224,6 @@ CudaExecutable::findDevice(const ArgumentValue *arguments) const {
   return current;
 }
 
-RuntimeStatus CudaExecutable::launchAll(const Loaded &loaded,
-                                        int64_t *registers,
-                                        cuda::Stream stream) const {
-  const CudaDriver &driver = loaded.device->getDriver();
-  for (const PlanInstruction &instruction : plan.program) {
-    if (instruction.op == PlanOp::Check)
-      if (RuntimeStatus status =
-              runCheck(*loaded.device, instruction, registers, stream);
-          status.failed())
-        return status;
-    const PlanLaunch &launch = instruction.launch;
-    if (instruction.op != PlanOp::Launch || isEmptyLaunch(launch, registers))
-      continue;
-    // The driver copies as many bytes as the kernel declares, from the lowest.
-    CallArray<void *, 64> parameters(launch.parameters.size());
-    for (size_t i = 0; i != launch.parameters.size(); ++i)
-      parameters.data()[i] = &registers[launch.parameters[i].reg];
-    const PlanKernel &kernel = plan.kernels[launch.kernel];
-    unsigned grid[3];
-    for (unsigned i = 0; i != 3; ++i)
-      grid[i] = registers[launch.grid[i]];
-    cuda::Result result = driver.cuLaunchKernel(
-        loaded.functions[launch.kernel], grid[0], grid[1], grid[2],
-        kernel.threads, 1, 1, kernel.sharedBytes, stream, parameters.data(),
-        /*extra=*/nullptr);
-    if (result != cuda::Success)
-      return driver.makeError(
-          "cannot launch kernel '" + kernel.name + "' on " +
-              loaded.device->describe() + " with a grid of " +
-              std::to_string(grid[0]) + " x " + std::to_string(grid[1]) +
-              " x " + std::to_string(grid[2]) + ", " +
-              std::to_string(kernel.threads) + " threads and " +
-              std::to_string(kernel.sharedBytes) +
-              " bytes of dynamic shared memory",
-          result);
-  }
-  return {};
-}
-
 RuntimeOr<int64_t>
 CudaExecutable::getScratchBytes(const ArgumentValue *arguments) const {
   CallArray<int64_t, 256> registers(plan.program.size());
@@ -264,12 +275,13 @@ RuntimeStatus CudaExecutable::run(const ArgumentValue *arguments, size_t count,
   CallArray<int64_t, 256> registers(plan.program.size());
   CallArray<uint32_t, 256> faults(plan.program.size());
   int64_t scratchBytes = 0;
+  LaunchFinder finder;
   if (RuntimeStatus status =
           evaluatePlan(plan, arguments, /*scratchBase=*/0, registers.data(),
-                       faults.data(), scratchBytes);
+                       faults.data(), scratchBytes, &finder);
       status.failed())
     return status;
-  if (launchesNothing(plan, registers.data()))
+  if (!finder.found)
     return {};
 
   RuntimeOr<int> ordinal = findDevice(arguments);
@@ -285,16 +297,18 @@ RuntimeStatus CudaExecutable::run(const ArgumentValue *arguments, size_t count,
     return scope.getStatus();
   if (RuntimeStatus status = refuseCapture(**loaded, stream); status.failed())
     return status;
+  Launcher launcher(plan, device, (*loaded)->functions, stream);
+  auto launchAll = [&](cuda::Address scratch) {
+    return evaluatePlan(plan, arguments, scratch, registers.data(),
+                        faults.data(), scratchBytes, &launcher);
+  };
   if (scratchBytes == 0)
-    return launchAll(**loaded, registers.data(), stream);
+    return launchAll(0);
 
   RuntimeOr<cuda::Address> scratch = device.allocate(scratchBytes, stream);
   if (!scratch)
     return scratch.getStatus();
-  RuntimeStatus status = evaluatePlan(
-      plan, arguments, *scratch, registers.data(), faults.data(), scratchBytes);
-  if (!status.failed())
-    status = launchAll(**loaded, registers.data(), stream);
+  RuntimeStatus status = launchAll(*scratch);
   // On the stream, so after the kernels.
   cuda::Result result = device.getDriver().cuMemFreeAsync(*scratch, stream);
   if (!status.failed() && result != cuda::Success)

@@ -8,6 +8,7 @@
 
 #include "pisa/Runtime/Plan.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace pisa;
@@ -28,7 +29,7 @@ constexpr OpInfo opInfos[] = {
     {"minu", 2},     {"maxu", 2},    {"and", 2},       {"or", 2},
     {"xor", 2},      {"shl", 2},     {"shrs", 2},      {"shru", 2},
     {"compare", 2},  {"select", 3},  {"scratch", 1},   {"launch", 0},
-    {"check", 3},
+    {"check", 3},    {"for", 3},     {"end", 1},
 };
 static_assert(std::size(opInfos) == numPlanOps);
 
@@ -128,12 +129,21 @@ void Plan::addCheck(uint32_t status, uint32_t kvHeads, uint32_t queryBlocks) {
 // Checking
 //===----------------------------------------------------------------------===//
 
+uint32_t Plan::beginLoop(uint32_t lower, uint32_t upper, uint32_t step) {
+  return append(*this, PlanOp::For, {lower, upper, step});
+}
+
+void Plan::endLoop(uint32_t counter) {
+  program[counter].immediate = append(*this, PlanOp::End, {counter, 0, 0});
+}
+
 namespace {
 
 class Verifier {
 public:
   explicit Verifier(const Plan &plan)
-      : plan(plan), isScratch(plan.program.size()) {}
+      : plan(plan), isScratch(plan.program.size()),
+        isHidden(plan.program.size()) {}
 
   std::string run();
 
@@ -144,9 +154,13 @@ private:
   std::string checkLaunch(const PlanLaunch &launch);
   std::string checkRegister(uint32_t reg);
   std::string checkNumber(uint32_t reg);
+  std::string checkLoop(const PlanInstruction &instruction);
+  std::string checkEnd(const PlanInstruction &instruction);
 
   const Plan &plan;
   std::vector<bool> isScratch; // addresses in scratch memory
+  std::vector<bool> isHidden;  // defined in a loop that has ended
+  std::vector<uint32_t> loops; // that have not
   size_t current = 0;
 };
 
@@ -156,8 +170,11 @@ private:
 std::string Verifier::checkRegister(uint32_t reg) {
   if (reg >= current)
     return "register " + std::to_string(reg) + " is used before it is defined";
+  if (isHidden[reg])
+    return "register " + std::to_string(reg) +
+           " is used after the loop that defines it";
   PlanOp op = plan.program[reg].op;
-  if (op == PlanOp::Launch || op == PlanOp::Check)
+  if (op == PlanOp::Launch || op == PlanOp::Check || op == PlanOp::End)
     return "register " + std::to_string(reg) + " is not defined: instruction " +
            std::to_string(reg) + " is a " + getPlanOpName(op);
   return "";
@@ -218,6 +235,30 @@ std::string Verifier::checkLaunch(const PlanLaunch &launch) {
   return "";
 }
 
+std::string Verifier::checkLoop(const PlanInstruction &instruction) {
+  for (uint32_t reg : instruction.operands)
+    if (std::string message = checkNumber(reg); !message.empty())
+      return message;
+  loops.push_back(current);
+  int64_t end = instruction.immediate;
+  if (end > int64_t(current) && end < int64_t(plan.program.size()) &&
+      plan.program[end].op == PlanOp::End &&
+      plan.program[end].operands[0] == current)
+    return "";
+  return "expected instruction " + std::to_string(end) + " to end the loop";
+}
+
+std::string Verifier::checkEnd(const PlanInstruction &instruction) {
+  uint32_t loop = instruction.operands[0];
+  if (loops.empty() || loops.back() != loop ||
+      plan.program[loop].immediate != int64_t(current))
+    return "instruction " + std::to_string(loop) +
+           " is not the loop that ends here";
+  loops.pop_back();
+  std::fill(isHidden.begin() + loop, isHidden.begin() + current, true);
+  return "";
+}
+
 std::string Verifier::checkOp(const PlanInstruction &instruction) {
   const auto &operands = instruction.operands;
   unsigned numOperands = getNumOperands(instruction.op);
@@ -229,6 +270,10 @@ std::string Verifier::checkOp(const PlanInstruction &instruction) {
     return checkArgument(instruction);
   case PlanOp::Launch:
     return checkLaunch(instruction.launch);
+  case PlanOp::For:
+    return checkLoop(instruction);
+  case PlanOp::End:
+    return checkEnd(instruction);
   case PlanOp::Check:
     if (std::string message = checkRegister(operands[0]); !message.empty())
       return message;
@@ -264,6 +309,8 @@ std::string Verifier::checkOp(const PlanInstruction &instruction) {
       if (std::string message = checkNumber(operands[i]); !message.empty())
         return message;
     isScratch[current] = instruction.op == PlanOp::Scratch;
+    if (isScratch[current] && !loops.empty())
+      return "expected scratch memory outside of loops";
     return "";
   }
 }
@@ -312,6 +359,9 @@ std::string Verifier::run() {
     if (std::string message = checkOp(instruction); !message.empty())
       return where + " (" + getPlanOpName(instruction.op) + "): " + message;
   }
+  if (!loops.empty())
+    return "the loop of instruction " + std::to_string(loops.back()) +
+           " does not end";
   return "";
 }
 

@@ -19,6 +19,7 @@ constexpr int64_t scratchAlignment = 256;
 // No device has as much; keeps sums of sizes from overflowing.
 constexpr int64_t maxScratchBytes = int64_t(1) << 48;
 // The limits of CUDA's grids.
+constexpr int64_t maxTrips = INT32_MAX;
 constexpr int64_t maxGrid[] = {INT32_MAX, 65535, 65535};
 
 RuntimeStatus invalid(std::string message) {
@@ -153,9 +154,10 @@ bool getStride(const PlanArgument &argument, const ArgumentValue &value,
 class Evaluator {
 public:
   Evaluator(const Plan &plan, const ArgumentValue *arguments,
-            uint64_t scratchBase, int64_t *registers, uint32_t *faults)
+            uint64_t scratchBase, int64_t *registers, uint32_t *faults,
+            PlanVisitor *visitor)
       : plan(plan), arguments(arguments), scratchBase(scratchBase),
-        registers(registers), faults(faults) {}
+        registers(registers), faults(faults), visitor(visitor) {}
 
   RuntimeStatus run();
   int64_t getScratchBytes() const { return scratchBytes; }
@@ -164,6 +166,7 @@ private:
   RuntimeStatus allocate(uint32_t index);
   RuntimeStatus checkLaunch(const PlanLaunch &launch);
   RuntimeStatus checkFault(uint32_t reg, const std::string &what);
+  RuntimeStatus checkLoop(uint32_t index);
 
   const Plan &plan;
   const ArgumentValue *arguments;
@@ -172,6 +175,7 @@ private:
   // 0, or one more than the instruction that failed to define the register or
   // something that it was computed from.
   uint32_t *faults;
+  PlanVisitor *visitor;
   int64_t scratchBytes = 0;
 };
 
@@ -242,6 +246,29 @@ RuntimeStatus Evaluator::checkLaunch(const PlanLaunch &launch) {
   return {};
 }
 
+RuntimeStatus Evaluator::checkLoop(uint32_t index) {
+  const auto &operands = plan.program[index].operands;
+  for (uint32_t reg : operands)
+    if (RuntimeStatus status = checkFault(reg, "the range of a loop");
+        status.failed())
+      return status;
+  std::string where = " in instruction " + std::to_string(index);
+  int64_t lower = registers[operands[0]], upper = registers[operands[1]];
+  int64_t step = registers[operands[2]], length = 0;
+  if (step <= 0)
+    return invalid("expected a loop to have a positive step, but got " +
+                   std::to_string(step) + where);
+  if (lower >= upper)
+    return {};
+  if (__builtin_sub_overflow(upper, lower, &length) ||
+      (length - 1) / step >= maxTrips || upper > INT64_MAX - step)
+    return invalid("expected a loop of at most " + std::to_string(maxTrips) +
+                   " steps, but got one from " + std::to_string(lower) +
+                   " to " + std::to_string(upper) + " by " +
+                   std::to_string(step) + where);
+  return {};
+}
+
 RuntimeStatus Evaluator::run() {
   for (uint32_t index = 0; index != plan.program.size(); ++index) {
     const PlanInstruction &instruction = plan.program[index];
@@ -288,13 +315,37 @@ RuntimeStatus Evaluator::run() {
       if (RuntimeStatus status = checkLaunch(instruction.launch);
           status.failed())
         return status;
+      if (visitor)
+        if (RuntimeStatus status = visitor->visit(instruction, registers);
+            status.failed())
+          return status;
       break;
     case PlanOp::Check:
       for (uint32_t reg : operands)
         if (RuntimeStatus status = checkFault(reg, "an operand of a check");
             status.failed())
           return status;
+      if (visitor)
+        if (RuntimeStatus status = visitor->visit(instruction, registers);
+            status.failed())
+          return status;
       break;
+    case PlanOp::For:
+      if (RuntimeStatus status = checkLoop(index); status.failed())
+        return status;
+      result = registers[operands[0]];
+      if (result >= registers[operands[1]])
+        index = instruction.immediate; // past its end
+      break;
+    case PlanOp::End: {
+      const auto &loop = plan.program[operands[0]].operands;
+      int64_t next = registers[operands[0]] + registers[loop[2]];
+      if (next < registers[loop[1]]) {
+        registers[operands[0]] = next;
+        index = operands[0]; // the instruction after it is next
+      }
+      continue;
+    }
     default:
       fault = std::max(faults[operands[0]], faults[operands[1]]);
       if (!evaluateBinary(instruction.op, registers[operands[0]],
@@ -312,8 +363,10 @@ RuntimeStatus Evaluator::run() {
 RuntimeStatus pisa::evaluatePlan(const Plan &plan,
                                  const ArgumentValue *arguments,
                                  uint64_t scratchBase, int64_t *registers,
-                                 uint32_t *faults, int64_t &scratchBytes) {
-  Evaluator evaluator(plan, arguments, scratchBase, registers, faults);
+                                 uint32_t *faults, int64_t &scratchBytes,
+                                 PlanVisitor *visitor) {
+  Evaluator evaluator(plan, arguments, scratchBase, registers, faults,
+                      visitor);
   RuntimeStatus status = evaluator.run();
   scratchBytes = evaluator.getScratchBytes();
   return status;

@@ -52,6 +52,8 @@ static Json write(const PlanInstruction &instruction) {
   Json json = {{"op", getPlanOpName(op)}};
   if (op == PlanOp::Constant)
     json["value"] = instruction.immediate;
+  if (op == PlanOp::For)
+    json["end"] = instruction.immediate;
   if (readsArgument(op))
     json["argument"] = instruction.argument;
   if (readsDimension(op))
@@ -240,6 +242,8 @@ PlanInstruction Reader::readInstruction(const Json &json) {
     return instruction;
   if (op == PlanOp::Constant)
     instruction.immediate = getInteger(json, "value", INT64_MIN, INT64_MAX);
+  if (op == PlanOp::For)
+    instruction.immediate = getIndex(json, "end");
   if (readsArgument(op))
     instruction.argument = getIndex(json, "argument");
   if (readsDimension(op))

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringMap.h"
@@ -47,9 +48,8 @@ public:
         return failure();
     if (!func.getBody().hasOneBlock())
       return func.emitOpError("expected one block to make a plan of");
-    for (Operation &op : func.getBody().front())
-      if (failed(visit(op)))
-        return failure();
+    if (failed(visit(func.getBody().front())))
+      return failure();
     if (std::string error = plan.verify(); !error.empty())
       return func.emitOpError("expected a valid plan, but ") << error;
     return plan;
@@ -144,6 +144,65 @@ private:
     llvm_unreachable("covered switch");
   }
 
+  LogicalResult visit(Block &block) {
+    for (Operation &op : block)
+      if (failed(visit(op)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult addLoop(scf::ForOp loop) {
+    if (loop.getNumResults() != 0)
+      return loop.emitOpError(
+          "expected a loop on the host to carry no values, but it carries ")
+             << loop.getNumResults();
+    uint32_t counter = plan.beginLoop(registers.lookup(loop.getLowerBound()),
+                                      registers.lookup(loop.getUpperBound()),
+                                      registers.lookup(loop.getStep()));
+    registers[loop.getInductionVar()] = counter;
+    ++depth;
+    if (failed(visit(*loop.getBody())))
+      return failure();
+    --depth;
+    plan.endLoop(counter);
+    // What the loop defined is gone.
+    for (auto [value, reg] : llvm::make_early_inc_range(constants))
+      if (reg > counter)
+        constants.erase(value);
+    return success();
+  }
+
+  /// Part of a buffer: another address, the sizes of the part.
+  LogicalResult addSubview(memref::SubViewOp view) {
+    const Descriptor source = buffers.lookup(view.getSource());
+    int64_t bytes = view.getType().getElementTypeBitWidth() / 8;
+    llvm::SmallBitVector dropped = view.getDroppedDims();
+    auto reg = [&](OpFoldResult value) {
+      if (auto attribute = dyn_cast<Attribute>(value))
+        return constant(cast<IntegerAttr>(attribute).getInt());
+      return registers.lookup(cast<Value>(value));
+    };
+    Descriptor part;
+    uint32_t offset = constant(0);
+    for (auto [i, first, size, step] :
+         llvm::enumerate(view.getMixedOffsets(), view.getMixedSizes(),
+                         view.getMixedStrides())) {
+      uint32_t moved =
+          plan.addBinary(PlanOp::Mul, reg(first), source.strides[i]);
+      offset = plan.addBinary(PlanOp::Add, offset, moved);
+      if (dropped.test(i))
+        continue;
+      part.sizes.push_back(reg(size));
+      part.strides.push_back(
+          plan.addBinary(PlanOp::Mul, source.strides[i], reg(step)));
+    }
+    part.address =
+        plan.addBinary(PlanOp::Add, source.address,
+                       plan.addBinary(PlanOp::Mul, offset, constant(bytes)));
+    buffers[view] = part;
+    return success();
+  }
+
   LogicalResult visit(Operation &op) {
     if (auto value = dyn_cast<arith::ConstantOp>(op)) {
       if (auto number = dyn_cast<IntegerAttr>(value.getValue())) {
@@ -196,6 +255,12 @@ private:
     }
     if (auto alloc = dyn_cast<memref::AllocOp>(op))
       return addScratch(alloc);
+    if (auto view = dyn_cast<memref::SubViewOp>(op))
+      return addSubview(view);
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      return addLoop(loop);
+    if (isa<scf::YieldOp>(op) && op.getNumOperands() == 0)
+      return success();
     if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
       return addLaunch(launch);
     if (auto check = dyn_cast<mlir::pisa::AwaitCheckOp>(op)) {
@@ -207,11 +272,14 @@ private:
     if (isa<func::ReturnOp>(op) && op.getNumOperands() == 0)
       return success();
     return op.emitOpError(
-        "does not belong on the host: expected sizes, scratch "
-        "and launches");
+        "does not belong on the host: expected sizes, scratch, "
+        "launches and loops of them");
   }
 
   LogicalResult addScratch(memref::AllocOp alloc) {
+    if (depth > 0)
+      return alloc.emitOpError(
+          "expected scratch to be allocated outside of loops on the host");
     MemRefType type = alloc.getType();
     Descriptor buffer;
     auto dynamic = alloc.getDynamicSizes().begin();
@@ -281,6 +349,7 @@ private:
   llvm::DenseMap<Value, Descriptor> buffers;
   llvm::DenseMap<int64_t, uint32_t> constants;
   llvm::StringMap<uint32_t> kernels;
+  unsigned depth = 0; ///< loops around what is visited
 };
 
 } // namespace

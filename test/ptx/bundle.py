@@ -49,8 +49,12 @@ class Bundle:
             memory.alloc(a) if isinstance(a, np.ndarray) else None for a in arguments
         ]
         floats = {}
-        registers = []
-        for i in function["program"]:
+        program = function["program"]
+        registers = [None] * len(program)
+        at = 0
+        while at < len(program):
+            i, number = program[at], at
+            at += 1
             op = i["op"]
             operands = [registers[r] for r in i.get("operands", [])]
             value = None
@@ -66,7 +70,7 @@ class Bundle:
             elif op == "scalar":
                 value = arguments[i["argument"]]
                 if isinstance(value, float):
-                    floats[len(registers)] = value
+                    floats[number] = value
                     value = struct.unpack("<I", struct.pack("<f", value))[0]
             elif op == "compare":
                 value = int(COMPARE[i["predicate"]](*operands))
@@ -94,9 +98,20 @@ class Bundle:
                 if status != 2**64 - 1:
                     row, block = divmod(status, 2**31)
                     raise CheckFailed((*np.unravel_index(row, (2**33, *operands[1:])), block))
+            elif op == "for":
+                value = operands[0]
+                if value >= operands[1]:
+                    at = i["end"] + 1
+            elif op == "end":
+                loop = i["operands"][0]
+                _, upper, step = (registers[r] for r in program[loop]["operands"])
+                if operands[0] + step < upper:
+                    registers[loop] += step
+                    at = loop + 1
+                continue
             else:
                 value = BINARY[op](*operands)
-            registers.append(value)
+            registers[number] = value
         for pointer, array in zip(pointers, arguments, strict=True):
             if pointer is not None:
                 array[...] = memory.read(pointer, array.dtype, array.shape)

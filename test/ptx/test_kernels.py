@@ -80,6 +80,17 @@ def test_attention_over_what_was_chosen(name):
     check(CASES[name], queries=70, keys=200, length=190)
 
 
+# A row of partial outputs has value_dim * 2 + 4 bytes: chunks of one tile, and of all queries.
+@pytest.mark.parametrize("partial", ["partial-bytes=1", "partial-bytes=1000000"])
+@pytest.mark.parametrize("name", CASES)
+def test_attention_by_key_block(name, partial):
+    check(CASES[name], queries=70, keys=200, length=190, options=partial)
+
+
+def test_attention_by_key_block_of_a_lone_query():
+    check(CASES["plain"], queries=1, keys=64, length=33, options="partial-bytes=1")
+
+
 def test_forced_blocks_are_chosen():
     lists = check(CASES["plain"], queries=100, keys=160, length=150)
     for head in lists[0]:

@@ -167,8 +167,6 @@ private:
   CudaExecutable(Plan plan, std::string image);
   RuntimeOr<int> findDevice(const ArgumentValue *arguments) const;
   RuntimeOr<const Loaded *> getLoaded(int ordinal);
-  RuntimeStatus launchAll(const Loaded &loaded, int64_t *registers,
-                          cuda::Stream stream) const;
   RuntimeStatus refuseCapture(const Loaded &loaded, cuda::Stream stream) const;
 
   Plan plan;

@@ -19,8 +19,8 @@
 
 namespace pisa {
 
-/// What an instruction of a plan does. Each but `Launch` and `Check` defines
-/// the 64-bit register of its own number. S and U: signed, unsigned.
+/// What an instruction of a plan does. Each but `Launch`, `Check` and `End`
+/// defines the 64-bit register of its own number. S and U: signed, unsigned.
 enum class PlanOp : uint8_t {
   Constant, ///< `immediate`
   Pointer,  ///< address of the first element of tensor `argument`
@@ -55,8 +55,11 @@ enum class PlanOp : uint8_t {
          ///< address operand 0 are not all ones: bits 31 and up number a list
          ///< of [B, operand 1, operand 2, n] with an entry twice, those below
          ///< are it
+  For, ///< what lies before instruction number `immediate` runs for operand 0,
+       ///< operand 0 + operand 2, ... below operand 1
+  End, ///< of the loop of `For` number operand 0
 };
-constexpr unsigned numPlanOps = unsigned(PlanOp::Check) + 1;
+constexpr unsigned numPlanOps = unsigned(PlanOp::End) + 1;
 
 enum class PlanPredicate : uint8_t {
   Eq,
@@ -103,15 +106,16 @@ struct PlanInstruction {
   PlanPredicate predicate = PlanPredicate::Eq; ///< of Compare
   uint32_t argument = 0;
   uint32_t dimension = 0;
-  int64_t immediate = 0;
+  int64_t immediate = 0; ///< a constant's value; of For, the number of its End
   std::array<uint32_t, 3> operands = {}; ///< registers
   PlanLaunch launch;
 };
 
-/// A straight-line program that computes sizes from the arguments and launches
-/// kernels. Everything in it may be evaluated at any time: an overflow or a
-/// division by zero is an error only where its result reaches a launch or the
-/// size of scratch memory, and a `Select` drops what it does not choose.
+/// A program that computes sizes from the arguments and launches kernels, with
+/// counted loops as its only branches. Everything in it may be evaluated at any
+/// time: an overflow or a division by zero is an error only where its result
+/// reaches a launch, a loop or the size of scratch memory, and a `Select` drops
+/// what it does not choose.
 struct Plan {
   std::string name;
   std::vector<PlanArgument> arguments;
@@ -127,10 +131,14 @@ struct Plan {
   uint32_t addScratch(uint32_t bytes);
   void addLaunch(PlanLaunch launch);
   void addCheck(uint32_t status, uint32_t kvHeads, uint32_t queryBlocks);
+  /// Begins a loop and returns its counter.
+  uint32_t beginLoop(uint32_t lower, uint32_t upper, uint32_t step);
+  void endLoop(uint32_t counter);
 
   /// What is wrong with the plan; empty if nothing is. A scratch address may
   /// only be added to, subtracted from, selected and passed to kernels in 8
-  /// bytes.
+  /// bytes. Loops nest, have no scratch memory of their own, and nothing that
+  /// they define is used after them.
   std::string verify() const;
 
   std::string toJson() const;
@@ -164,13 +172,23 @@ struct ArgumentValue {
 /// Checks the shapes of `arguments` (as many as `plan` has) against the plan.
 RuntimeStatus checkArguments(const Plan &plan, const ArgumentValue *arguments);
 
+/// What to do at the launches and checks of a plan, in their order.
+class PlanVisitor {
+public:
+  virtual ~PlanVisitor() = default;
+  /// A failure ends the evaluation.
+  virtual RuntimeStatus visit(const PlanInstruction &instruction,
+                              int64_t *registers) = 0;
+};
+
 /// Evaluates a plan that has been verified. `registers` and `faults` have an
 /// element for each instruction. Scratch memory begins at `scratchBase`;
 /// `scratchBytes` becomes its size, which does not depend on where it begins.
-/// On success every launch has a legal grid and parameters that fit.
+/// Launches have legal grids and parameters that fit when `visitor` sees them.
 RuntimeStatus evaluatePlan(const Plan &plan, const ArgumentValue *arguments,
                            uint64_t scratchBase, int64_t *registers,
-                           uint32_t *faults, int64_t &scratchBytes);
+                           uint32_t *faults, int64_t &scratchBytes,
+                           PlanVisitor *visitor = nullptr);
 
 } // namespace pisa
 

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/SymbolTable.h"
 
 namespace mlir::pisa {
@@ -39,6 +40,26 @@ static BufferLikeType getArgumentType(TensorLikeType type,
       tensorType.getShape(), tensorType.getElementType(), layout, memorySpace));
 }
 
+static Value skipCasts(Value value) {
+  while (auto cast = value.getDefiningOp<memref::CastOp>())
+    value = cast.getSource();
+  return value;
+}
+
+/// The buffer behind a value: loops carry the buffers that they write.
+static Value getCarriedBuffer(Value value) {
+  while (true) {
+    value = skipCasts(value);
+    auto loop = value.getDefiningOp<scf::ForOp>();
+    if (!loop)
+      return value;
+    unsigned i = cast<OpResult>(value).getResultNumber();
+    if (skipCasts(loop.getYieldedValues()[i]) != loop.getRegionIterArgs()[i])
+      return value;
+    value = loop.getInitArgs()[i];
+  }
+}
+
 /// A result that is one of the function's own arguments is in the caller's
 /// hands already; it is dropped.
 static void dropReturnedArguments(func::FuncOp func) {
@@ -47,8 +68,7 @@ static void dropReturnedArguments(func::FuncOp func) {
   auto returnOp = cast<func::ReturnOp>(func.getBody().front().getTerminator());
   BitVector dropped(returnOp.getNumOperands());
   for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
-    while (auto cast = value.getDefiningOp<memref::CastOp>())
-      value = cast.getSource();
+    value = getCarriedBuffer(value);
     if (isa<MemRefType>(value.getType()) && isa<BlockArgument>(value))
       dropped.set(i);
   }
