@@ -29,6 +29,8 @@ struct AttendEntries : TaskPattern<AttendEntriesOp> {
     Value keys, values, rows;
     Value lse;    ///< a warp's 16 rows, f32
     Value limits; ///< the last key that each of them sees, i32
+    Value targets; ///< its row among the partial outputs, or -1, i32
+    Value sources; ///< of the gather
   };
 
   LogicalResult matchAndRewrite(AttendEntriesOp op,
@@ -55,10 +57,14 @@ struct AttendEntries : TaskPattern<AttendEntriesOp> {
     memory.keys = take(blockSize, gather.depth + pad, type, bytes);
     memory.values = take(blockSize, valueDim + pad, type, bytes);
     // Queries come in, outputs leave.
-    memory.rows = take(2 * warpRows, std::max(gather.depth, valueDim) + pad,
+    memory.rows = take(gather.getStorageRows(), std::max(gather.depth, valueDim) + pad,
                        type, bytes);
+    memory.sources =
+        e.scratchView({gather.getStorageRows()}, e.getI64Type(), used);
+    used += 8 * gather.getStorageRows();
     memory.lse = take(warpRows, 1, e.getF32Type(), 4);
     memory.limits = take(warpRows, 1, e.getI32Type(), 4);
+    memory.targets = e.scratchView({warpRows}, e.getI32Type(), used);
 
     forItem(e, op.getItems(), op.getRows(), op.getGather(),
             [&](Value block, Value first, Value count) {
@@ -71,7 +77,7 @@ struct AttendEntries : TaskPattern<AttendEntriesOp> {
               NVVM::CpAsyncCommitGroupOp::create(e);
               NVVM::CpAsyncWaitGroupOp::create(e, e.getI32IntegerAttr(0));
               e.barrier();
-              gather.begin(first, count, memory.rows);
+              gather.begin(first, count, memory.rows, memory.sources);
               attendRows(e, op, gather, memory, valueDim, firstKey,
                          e.sub(kLen, firstKey));
             });
@@ -99,7 +105,8 @@ struct AttendEntries : TaskPattern<AttendEntriesOp> {
 
     gather.forEachTile({}, [&](Value row, Value step,
                                ValueRange) -> SmallVector<Value> {
-      // Lane r finds the last key of the block that row r sees.
+      // Lane r finds the last key of the block that row r sees, and where its
+      // output goes.
       Value r = e.rem(e.lane(), kRows);
       EntryGather::Row mine = gather.locate(step, r);
       Value limit = lastKey;
@@ -107,6 +114,11 @@ struct AttendEntries : TaskPattern<AttendEntriesOp> {
         limit = e.max(e.min(limit, e.add(start, mine.query)), e.idx(-1));
       e.when(e.cmp(arith::CmpIPredicate::slt, e.lane(), e.idx(kRows)), [&] {
         e.store(e.toI32(limit), memory.limits, {e.add(warpRow, r), zero});
+        Value target = e.toI32(
+            e.add(e.mul(mine.entry, e.idx(gather.real)), mine.inner));
+        target =
+            arith::SelectOp::create(e, mine.real, target, e.i32(-1));
+        e.store(target, memory.targets, e.add(warpRow, r));
       });
       Value cut = e.ballot(
           e.cmp(arith::CmpIPredicate::slt, limit, e.idx(blockSize - 1)));
@@ -142,42 +154,42 @@ struct AttendEntries : TaskPattern<AttendEntriesOp> {
       vector::StoreOp::create(e, state.lse2(e), memory.lse,
                               ValueRange{warpRow, zero});
       e.syncWarp();
-      storeRows(e, op, gather, memory, row, step);
+      storeRows(e, op, memory, row);
       return {};
     });
   }
 
   static void storeRows(WarpEmitter &e, AttendEntriesOp op,
-                        EntryGather &gather, const Memory &memory, Value row,
-                        Value step) {
+                        const Memory &memory, Value row) {
     Value zero = e.idx(0);
+    Value warpRow = e.mul(e.warp(), e.idx(kRows));
     Type type = cast<MemRefType>(memory.rows.getType()).getElementType();
+    auto chunk = VectorType::get({kChunk}, type);
+    llvm::MaybeAlign align(16);
     int64_t chunks = e.staticDim(op.getPartial(), 3) / kChunk;
-    auto rowOf = [&](const EntryGather::Row &x) -> Value {
-      return e.add(e.mul(x.entry, e.idx(gather.real)), x.inner);
+    // Calls `body` with the target of row r, if it has one.
+    auto store = [&](Value r, function_ref<void(Value)> body) {
+      Value target = e.load(memory.targets, e.add(warpRow, r));
+      e.when(e.cmp(arith::CmpIPredicate::sge, target, e.i32(0)),
+             [&] { body(e.toIndex(target)); });
     };
     e.forEachLane(e.idx(kRows * chunks), [&](Value i) {
       Value r = e.div(i, chunks);
       Value d = e.mul(e.rem(i, chunks), e.idx(kChunk));
-      EntryGather::Row x = gather.locate(step, r);
-      e.when(x.real, [&] {
-        auto chunk = VectorType::get({kChunk}, type);
-        llvm::MaybeAlign align(16);
-        Value value = vector::LoadOp::create(
-            e, chunk, memory.rows, ValueRange{e.add(row, r), d},
-            /*nontemporal=*/false, align);
+      store(r, [&](Value target) {
+        Value value = vector::LoadOp::create(e, chunk, memory.rows,
+                                             ValueRange{e.add(row, r), d},
+                                             /*nontemporal=*/false, align);
         vector::StoreOp::create(e, value, op.getPartial(),
-                                ValueRange{zero, zero, rowOf(x), d},
+                                ValueRange{zero, zero, target, d},
                                 /*nontemporal=*/false, align);
       });
     });
-    Value warpRow = e.mul(e.warp(), e.idx(kRows));
-    EntryGather::Row x = gather.locate(step, e.rem(e.lane(), kRows));
-    Value writes = e.both(
-        x.real, e.cmp(arith::CmpIPredicate::slt, e.lane(), e.idx(kRows)));
-    e.when(writes, [&] {
-      Value lse = e.load(memory.lse, {e.add(warpRow, e.lane()), zero});
-      e.store(lse, op.getPartialLse(), {zero, zero, rowOf(x)});
+    e.forEachLane(e.idx(kRows), [&](Value r) {
+      store(r, [&](Value target) {
+        e.store(e.load(memory.lse, {e.add(warpRow, r), zero}),
+                op.getPartialLse(), {zero, zero, target});
+      });
     });
   }
 };

@@ -39,12 +39,25 @@ EntryGather::EntryGather(WarpEmitter &e, Value q, Value entries,
   depth = llvm::alignTo(static_cast<uint64_t>(headDim), kRows);
 }
 
-void EntryGather::begin(Value first, Value count, Value storage) {
+void EntryGather::begin(Value first, Value count, Value storage,
+                        Value sources) {
   this->storage = storage;
+  this->sources = sources;
   rangeFirst = first;
   rangeEnd = e.add(first, count);
   numQueries = e.dim(q, 2);
   aligned = e.isAligned(q);
+  // A row is found by one number.
+  auto metadata = memref::ExtractStridedMetadataOp::create(e, q);
+  headStride = metadata.getStrides()[1];
+  queryStride = metadata.getStrides()[2];
+  auto layout = StridedLayoutAttr::get(e.getContext(), ShapedType::kDynamic,
+                                       ArrayRef<int64_t>{1});
+  Type element = cast<MemRefType>(q.getType()).getElementType();
+  flat = memref::ReinterpretCastOp::create(
+      e, MemRefType::get({ShapedType::kDynamic}, element, layout), q,
+      metadata.getOffset(), ArrayRef<OpFoldResult>{e.mul(numQueries, queryStride)},
+      ArrayRef<OpFoldResult>{e.getIndexAttr(1)});
   // Steps of this warp: a tile of entries each numWarps, all its parts.
   Value numTiles = arith::CeilDivSIOp::create(e, count, e.idx(entriesPerTile));
   Value tiles = arith::CeilDivSIOp::create(e, e.sub(numTiles, e.warp()),
@@ -65,12 +78,12 @@ Value EntryGather::entryAt(Value place) {
 
 EntryGather::Row EntryGather::locate(Value step, Value r) {
   Row row;
-  row.place = e.add(baseOf(step), e.div(r, rowsInTile));
+  Value place = e.add(baseOf(step), e.div(r, rowsInTile));
   row.inner = e.add(e.rem(r, rowsInTile), e.mul(partOf(step), e.idx(kRows)));
-  row.entry = entryAt(row.place);
+  row.entry = entryAt(place);
   row.query = e.add(e.mul(e.div(row.entry, listWidth), e.idx(queryBlock)),
                     e.div(row.inner, heads));
-  row.real = e.both(e.cmp(arith::CmpIPredicate::slt, row.place, rangeEnd),
+  row.real = e.both(e.cmp(arith::CmpIPredicate::slt, place, rangeEnd),
                     e.cmp(arith::CmpIPredicate::slt, row.query, numQueries));
   if (rowsPerEntry != real)
     row.real = e.both(
@@ -81,42 +94,45 @@ EntryGather::Row EntryGather::locate(Value step, Value r) {
 void EntryGather::gather(Value step, Value targetRow) {
   Value zero = e.idx(0);
   int64_t chunks = depth / kChunk;
+  // Lane r finds where row r begins, in elements from the tensor's first; -1
+  // where there is none.
+  e.when(e.cmp(arith::CmpIPredicate::slt, e.lane(), e.idx(kRows)), [&] {
+    Row row = locate(step, e.lane());
+    Value begin = e.add(e.mul(row.query, queryStride),
+                        e.mul(e.rem(row.inner, heads), headStride));
+    begin = arith::SelectOp::create(e, row.real, begin, e.idx(-1));
+    e.store(arith::IndexCastOp::create(e, e.getI64Type(), begin), sources,
+            e.add(targetRow, e.lane()));
+  });
+  e.syncWarp();
+  auto copy = [&](Value r, Value d, bool isAligned) {
+    Value begin = e.toIndex(e.load(sources, e.add(targetRow, r)));
+    Value present = e.cmp(arith::CmpIPredicate::sge, begin, zero);
+    if (depth != headDim)
+      present = e.both(
+          present, e.cmp(arith::CmpIPredicate::slt, d, e.idx(headDim)));
+    Value from = e.add(e.max(begin, zero), d);
+    SmallVector<Value> to = {e.add(targetRow, r), d};
+    if (isAligned)
+      e.copyAlignedChunk(present, flat, from, storage, to);
+    else
+      e.copyChunk(aligned, present, flat, from, storage, to);
+  };
   auto anyRows = [&] {
     e.forEachLane(e.idx(kRows * chunks), [&](Value i) {
-      Value r = e.div(i, chunks);
-      Value d = e.mul(e.rem(i, chunks), e.idx(kChunk));
-      Row row = locate(step, r);
-      Value present = row.real;
-      if (depth != headDim)
-        present = e.both(present,
-                         e.cmp(arith::CmpIPredicate::slt, d, e.idx(headDim)));
-      e.copyChunk(aligned, present, q,
-                  {zero, e.rem(row.inner, heads), row.query, d}, storage,
-                  {e.add(targetRow, r), d});
+      copy(e.div(i, chunks), e.mul(e.rem(i, chunks), e.idx(kChunk)),
+           /*isAligned=*/false);
     });
   };
-  // All rows are there: no lane asks.
-  if (rowsPerEntry != real || depth != headDim || queryBlock != 1 ||
-      kWarpSize % chunks != 0)
+  if (depth != headDim || kWarpSize % chunks != 0)
     return anyRows();
-  Value base = baseOf(step), part = partOf(step);
-  Value whole = e.cmp(arith::CmpIPredicate::sle,
-                      e.add(base, e.idx(entriesPerTile)), rangeEnd);
   e.when(
-      e.both(whole, aligned),
+      aligned,
       [&] {
         Value row0 = e.div(e.lane(), chunks);
         Value d = e.mul(e.rem(e.lane(), chunks), e.idx(kChunk));
-        for (int64_t r = 0; r < kRows; r += kWarpSize / chunks) {
-          Value row = e.add(row0, e.idx(r));
-          Value place = e.add(base, e.div(row, rowsInTile));
-          Value inner = e.add(e.rem(row, rowsInTile),
-                              e.mul(part, e.idx(kRows)));
-          Value list =
-              e.div(e.toIndex(e.load(entries, {zero, zero, place})), listWidth);
-          e.copyWholeChunk(q, {zero, e.rem(inner, heads), list, d}, storage,
-                           {e.add(targetRow, row), d});
-        }
+        for (int64_t r = 0; r < kRows; r += kWarpSize / chunks)
+          copy(e.add(row0, e.idx(r)), d, /*isAligned=*/true);
       },
       anyRows);
 }

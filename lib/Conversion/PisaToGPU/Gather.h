@@ -26,9 +26,12 @@ public:
   EntryGather(WarpEmitter &e, Value q, Value entries, int64_t queryBlock,
               int64_t listWidth);
 
-  /// The entries [first, first + count), and storage for two tiles a warp:
-  /// memref<2 warps 16 x pitch>.
-  void begin(Value first, Value count, Value storage);
+  /// Rows of storage that all warps take.
+  int64_t getStorageRows() const { return 2 * e.task.numWarps * kRows; }
+  /// The entries [first, first + count); storage for two tiles a warp:
+  /// memref<storage rows x pitch> for the rows, memref<storage rows x i64> for
+  /// where they come from.
+  void begin(Value first, Value count, Value storage, Value sources);
   /// Calls `body(row, step, carried)` for each tile of 16 rows, which lie in the
   /// storage from `row` on.
   SmallVector<Value>
@@ -38,7 +41,6 @@ public:
 
   /// A row of the tile of a step.
   struct Row {
-    Value place; ///< among the entries
     Value entry; ///< its number
     Value inner; ///< row in the query block
     Value query; ///< of the tensor
@@ -64,7 +66,10 @@ private:
   void gather(Value step, Value targetRow);
 
   WarpEmitter &e;
-  Value q, entries, storage, numQueries, aligned, rangeFirst, rangeEnd, steps;
+  Value q, entries, storage, sources, numQueries, aligned, rangeFirst, rangeEnd,
+      steps;
+  Value flat; ///< q as one row of elements
+  Value headStride, queryStride;
 };
 
 } // namespace mlir::pisa

@@ -38,12 +38,14 @@ struct ScoreEntries : TaskPattern<ScoreEntriesOp> {
     int64_t blockSize = params.getBlockSize();
     Type type = cast<MemRefType>(op.getQ().getType()).getElementType();
     int64_t rowBytes = pitch * type.getIntOrFloatBitWidth() / 8;
-    int64_t gatheredRows = 2 * task.numWarps * kRows;
+    int64_t gatheredRows = gather.getStorageRows();
     Value keys = e.scratchView({blockSize, pitch}, type);
     Value gathered =
         e.scratchView({gatheredRows, pitch}, type, blockSize * rowBytes);
+    int64_t used = (blockSize + gatheredRows) * rowBytes;
+    Value sources = e.scratchView({gatheredRows}, e.getI64Type(), used);
     Value terms = e.scratchView({task.numWarps * kRows, 1}, e.getF32Type(),
-                                (blockSize + gatheredRows) * rowBytes);
+                                used + 8 * gatheredRows);
 
     forItem(e, op.getItems(), op.getRows(), op.getGather(),
             [&](Value block, Value first, Value count) {
@@ -54,7 +56,7 @@ struct ScoreEntries : TaskPattern<ScoreEntriesOp> {
               NVVM::CpAsyncCommitGroupOp::create(e);
               NVVM::CpAsyncWaitGroupOp::create(e, e.getI32IntegerAttr(0));
               e.barrier();
-              gather.begin(first, count, gathered);
+              gather.begin(first, count, gathered, sources);
               scoreRows(e, op, gather, keys, gathered, terms,
                         e.sub(kLen, firstKey));
             });

@@ -81,11 +81,11 @@ int64_t pisa::getScratchBytes(Operation *op, int64_t numWarps) {
     int64_t pitch =
         llvm::alignTo(static_cast<uint64_t>(q.getDimSize(3)), kMatrixRows) +
         kMatrixRows / 2;
-    // The leaf's keys, the rows that each warp gathers, twice, and their terms.
-    int64_t rows =
-        score.getParams().getBlockSize() + 2 * numWarps * kMatrixRows;
-    return rows * pitch * q.getElementTypeBitWidth() / 8 +
-           numWarps * kMatrixRows * 4;
+    // The leaf's keys, the rows that each warp gathers, twice, and where from,
+    // and their terms.
+    int64_t warpRows = numWarps * kMatrixRows;
+    int64_t rows = score.getParams().getBlockSize() + 2 * warpRows;
+    return rows * pitch * q.getElementTypeBitWidth() / 8 + 5 * warpRows * 4;
   }
   if (auto attend = dyn_cast<AttendEntriesOp>(op)) {
     auto width = [](Value x) {
@@ -96,12 +96,13 @@ int64_t pisa::getScratchBytes(Operation *op, int64_t numWarps) {
     auto q = cast<MemRefType>(attend.getQ().getType());
     int64_t depth = width(attend.getQ()), valueDim = width(attend.getV());
     int64_t pad = kMatrixRows / 2, warpRows = numWarps * kMatrixRows;
-    // The block's keys and values, the rows that each warp gathers, twice,
-    // and for 16 of them the weights' sums and the last keys seen.
+    // The block's keys and values, the rows that each warp gathers, twice, and
+    // where from, and for 16 of them the weights' sums, the last keys seen and
+    // where outputs go.
     int64_t elements =
         attend.getParams().getBlockSize() * (depth + valueDim + 2 * pad) +
         2 * warpRows * (std::max(depth, valueDim) + pad);
-    return elements * q.getElementTypeBitWidth() / 8 + 2 * warpRows * 4;
+    return elements * q.getElementTypeBitWidth() / 8 + 7 * warpRows * 4;
   }
   if (auto select = dyn_cast<SelectTopkOp>(op)) {
     int64_t n = cast<MemRefType>(select.getNodes().getType()).getDimSize(3);
