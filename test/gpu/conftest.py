@@ -1,0 +1,53 @@
+"""Every test runs on each kind of device there is: on the CPU always, on a GPU where torch has one."""
+
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+# The modules beside the tests, and oracle.py.
+sys.path[:0] = [str(HERE), str(HERE.parent / "python" / "package")]
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request):
+    torch = pytest.importorskip("torch")
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    return request.param
+
+
+@pytest.fixture
+def cuda():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    return "cuda"
+
+
+@pytest.fixture(params=["bfloat16", "float16"])
+def dtype(request):
+    return getattr(pytest.importorskip("torch"), request.param)
+
+
+def pytest_report_header():
+    """The GPU, and the assembler that its kernels go through."""
+    if importlib.util.find_spec("torch") is None:
+        return None
+    import torch
+
+    if not torch.cuda.is_available():
+        return "GPU: none"
+    lines = [f"GPU: {torch.cuda.get_device_name()}, CUDA {torch.version.cuda} of torch"]
+    ptxas = os.environ.get("PISA_PTXAS") or shutil.which("ptxas")
+    if ptxas:
+        said = subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=False)
+        lines.append(f"ptxas: {ptxas}, {(said.stdout.strip() or 'no version').splitlines()[-1]}")
+    else:
+        lines.append("ptxas: none on PATH")
+    return lines
