@@ -39,7 +39,7 @@ def make(tokens, *, device, dtype, batch=1, heads=4, kv_heads=2, dim=64, queries
 
 def poison(device):
     """Leave NaN in the memory that the next outputs will get."""
-    for size in (1 << 12, 1 << 16, 1 << 20, 1 << 22):
+    for size in (1 << 12, 1 << 16, 1 << 20):
         torch.full((size,), math.nan, device=device)
 
 
@@ -224,8 +224,9 @@ class Walk:
             assert got in want, f"row {self.rows[row]}: chose {got}, but expected one of {want[:4]}"
 
 
-def check_selection(indices, q, k, *, rows=None, **options):
-    """Every row, or those of `rows`, of every batch and kv head against float64."""
+def check_selection(indices, q, k, *, rows=None, most_tied=None, **options):
+    """Every row, or those of `rows`, of every batch and kv head against float64. In `most_tied` of
+    them, by default one in a thousand and two, scores may be within rounding of each other."""
     tied = total = 0
     for batch, kv_head in itertools.product(range(q.shape[0]), range(k.shape[2])):
         walk = Walk(q, k, batch=batch, kv_head=kv_head, rows=rows, **options)
@@ -233,4 +234,4 @@ def check_selection(indices, q, k, *, rows=None, **options):
         walk.check(got if rows is None else got[rows])
         tied, total = tied + walk.tied, total + len(walk.rows)
     print(f"{tied} of {total} rows are inside the tie band")
-    assert tied <= 2 + total // 1000
+    assert tied <= (2 + total // 1000 if most_tied is None else most_tied)
