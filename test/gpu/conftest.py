@@ -1,9 +1,7 @@
 """Every test runs on each kind of device there is: on the CPU always, on a GPU where torch has one."""
 
 import importlib.util
-import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
@@ -36,18 +34,17 @@ def dtype(request):
 
 
 def pytest_report_header():
-    """The GPU, and the assembler that its kernels go through."""
+    """The GPU, and the assembler that kernels go through."""
     if importlib.util.find_spec("torch") is None:
         return None
     import torch
+    from pisa._library import library
 
     if not torch.cuda.is_available():
         return "GPU: none"
-    lines = [f"GPU: {torch.cuda.get_device_name()}, CUDA {torch.version.cuda} of torch"]
-    ptxas = os.environ.get("PISA_PTXAS") or shutil.which("ptxas")
+    ptxas = library().pisaFindPtxas().decode()
+    version = "the driver compiles"
     if ptxas:
         said = subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=False)
-        lines.append(f"ptxas: {ptxas}, {(said.stdout.strip() or 'no version').splitlines()[-1]}")
-    else:
-        lines.append("ptxas: none on PATH")
-    return lines
+        version = (said.stdout.strip() or "no version").splitlines()[-1]
+    return [f"GPU: {torch.cuda.get_device_name()}", f"ptxas: {ptxas or 'none'}, {version}"]

@@ -77,6 +77,17 @@ def test_future_blocks_mean_nothing(qkv):
     assert (out[:, :48] == 0).all() and (lse[:, :, :48] == -math.inf).all()
 
 
+def test_lists_wider_than_any_topk(device, dtype):
+    """160 entries for 7 blocks, in front, in the middle and at the end."""
+    q, k, v = make(TOKENS, batch=2, device=device, dtype=dtype)
+    lists = torch.full((2, 2, TOKENS, 160), -1, dtype=torch.int32, device=device)
+    lists[..., [0, 1, 70, 129, 158, 159]] = torch.tensor([3, 0, 5, 1, 9, 6], dtype=torch.int32).to(
+        device
+    )
+    out, lse = attend(q, k, v, lists, block_size=16)
+    check_attention(out, lse, q, k, v, lists, block_size=16)
+
+
 def test_blocks_in_any_order(qkv):
     lists = holes()
     lists[..., :5] = [5, 0, 6, 3, 1]
@@ -93,7 +104,7 @@ def test_duplicates_are_finite_and_reported_on_request(qkv):
     out, _ = attend(*qkv, lists, block_size=16)
     assert out.isfinite().all()
     if qkv[0].is_cuda:
-        with pytest.raises(NotImplementedError, match="check"):
+        with pytest.raises(NotImplementedError, match="checks of lists"):
             attend(*qkv, lists, block_size=16, check=True)
     else:
         with pytest.raises(RuntimeError, match="block 2 stands twice.*batch 1, kv head 0"):

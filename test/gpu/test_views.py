@@ -237,7 +237,14 @@ def test_options_out_of_range_are_refused(device, options, match):
 
 @pytest.mark.parametrize(
     "options, match",
-    [({"block_size": 512}, "512"), ({"topk": 129}, "129"), ({"fanout": 9}, "9")],
+    [
+        ({"block_size": 512}, "'block_size' to be 16, 32, 64, 128 or 256, but got 512"),
+        ({"block_size": 48}, "'block_size' .*but got 48"),
+        ({"topk": 129}, "'topk' to be at most 128, but got 129"),
+        ({"beam": 513}, "'beam' to be at most 512, but got 513"),
+        ({"fanout": 9}, "'fanout' to be at most 8, but got 9"),
+        ({"leaf_atoms": 32, "rerank": 0}, "'leaf_atoms' to be at most 16, but got 32"),
+    ],
     ids=str,
 )
 def test_limits_of_the_gpu_are_named(cuda, options, match):
