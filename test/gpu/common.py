@@ -28,12 +28,14 @@ def inside(x):
     return view
 
 
-def make(tokens, *, device, dtype, batch=1, heads=4, kv_heads=2, dim=64, queries=None, seed=0):
+def make(tokens, *, device, dtype, batch=1, heads=4, kv_heads=2, dim=64, value_dim=None,
+         queries=None, seed=0):  # fmt: skip
     """q, k and v, [B, T, H, D], each with NaN on all sides."""
-    sizes = ((queries or tokens, heads), (tokens, kv_heads), (tokens, kv_heads))
+    value_dim = value_dim or dim
+    sizes = (queries or tokens, heads, dim), (tokens, kv_heads, dim), (tokens, kv_heads, value_dim)
     return tuple(
-        inside(normal(3 * seed + i, batch, t, h, dim, dtype=dtype, device=device))
-        for i, (t, h) in enumerate(sizes)
+        inside(normal(3 * seed + i, batch, *size, dtype=dtype, device=device))
+        for i, size in enumerate(sizes)
     )
 
 
@@ -89,7 +91,7 @@ def check_attention(
     allowed += slack * np.abs(finite).max(initial=0)
     error = np.abs(got - want)
     if error.size:
-        where = np.unravel_index(error.argmax(), error.shape)
+        where = tuple(int(i) for i in np.unravel_index(error.argmax(), error.shape))
         print(f"largest error {error.max():.1e} of {allowed:.1e} at [B, H, T, D] = {where}")
         assert error.max() <= allowed, f"{error.max()} > {allowed} at [B, H, T, D] = {where}"
     error = np.abs(got_lse[seen] - want_lse[seen]) / np.maximum(1, np.abs(want_lse[seen]))
@@ -100,16 +102,17 @@ def check_attention(
 
 
 class Walk:
-    """Every selection that the tie rule of docs/Spec.md allows, causal, of one batch and kv head;
-    scores are float64 on the summaries that pisa stores."""
+    """Every selection that the tie rule of docs/Spec.md allows, of one batch and kv head; scores
+    are float64 on the summaries that pisa stores. Without causality no query has a position."""
 
     def __init__(self, q, k, *, topk, block_size, fanout=2, beam=None, rerank=None, leaf_atoms=4,
-                 query_block=1, start=None, batch=0, kv_head=0, rows=None):  # fmt: skip
+                 query_block=1, causal=True, start=None, batch=0, kv_head=0,
+                 rows=None):  # fmt: skip
         keys, queries, dim = k.shape[1], q.shape[1], q.shape[-1]
         group = q.shape[2] // k.shape[2]
         self.topk, self.fanout, self.rerank = topk, fanout, rerank
         self.beam = topk if beam is None else beam
-        self.block_size, self.query_block = block_size, query_block
+        self.block_size, self.query_block, self.causal = block_size, query_block, causal
         self.start = keys - queries if start is None else start
         self.queries = queries
         blocks = -(-queries // query_block)
@@ -191,6 +194,8 @@ class Walk:
         own = last // block
         # Forced: the sink and, of each query of the row, its own block and the one before.
         leaves = {0, own} | {b for b in range(first // block - 1, own) if b >= 0}
+        if not self.causal:
+            own, leaves = self.sizes[1] - 1, set()
         walks = [{0}]
         for level in range(len(self.sizes) - 2, 0, -1):
             span = self.fanout ** (level - 1)

@@ -1,4 +1,4 @@
-"""Every test runs on each kind of device there is: on the CPU always, on a GPU where torch has one."""
+"""Tests run on the CPU, and on a GPU where torch has one."""
 
 import importlib.util
 import pathlib

@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import pisa  # noqa: E402
-from common import SMALL, attend, attention, check_attention, make, same  # noqa: E402
+import oracle  # noqa: E402
+from common import SMALL, attend, attention, check_attention, make, same, wide  # noqa: E402
 
 # 100 queries at the end of 7 blocks of 16, the last one short.
 TOKENS, BLOCKS, WIDTH = 100, 7, 20
@@ -170,3 +170,17 @@ def test_every_row_and_head_of_a_long_batch(device, dtype):
     q, k, v = make(4100, batch=2, heads=4, kv_heads=2, dim=32, device=device, dtype=dtype)
     out, lse, indices = attention(q, k, v, topk=8)
     check_attention(out, lse, q, k, v, indices, block_size=64)
+
+
+def test_errors_are_at_most_twice_those_of_torch(device, dtype):
+    """Of attention of the same type over the same blocks, both against float64."""
+    q, k, v = (x.transpose(1, 2) for x in make(600, batch=2, device=device, dtype=dtype))
+    out, _, indices = attention(q, k, v, layout="bhsd", **SMALL)
+    block = torch.arange(600, device=device) // 16
+    mask = (indices[..., None].long() == block).any(-2).tril().repeat_interleave(2, 1)
+    heads = [x.repeat_interleave(2, 1) for x in (k, v)]
+    theirs = torch.nn.functional.scaled_dot_product_attention(q, *heads, attn_mask=mask)
+    every = [wide(x.transpose(1, 2)) for x in (q, k, v)]
+    want, _ = oracle.attend(*every, indices.cpu().numpy(), block_size=16, scale=0.125)
+    error = abs(out.double().cpu().numpy() - want).max()
+    assert error <= 2 * abs(theirs.double().cpu().numpy() - want).max() + 1e-5

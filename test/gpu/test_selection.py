@@ -39,6 +39,33 @@ def test_selection_and_output_agree_with_float64(device, dtype, options):
 
 
 @pytest.mark.parametrize(
+    "heads, kv_heads, dim, value_dim",
+    [(8, 2, 128, 128), (7, 1, 80, 80), (4, 4, 40, 24), (6, 2, 192, 128), (2, 1, 256, 256)],
+)
+def test_heads_and_head_dimensions(device, dtype, heads, kv_heads, dim, value_dim):
+    sizes = dict(heads=heads, kv_heads=kv_heads, dim=dim, value_dim=value_dim)
+    q, k, v = make(500, **sizes, device=device, dtype=dtype)
+    options = dict(topk=7, block_size=32)
+    out, lse, indices = attention(q, k, v, **options)
+    check_selection(indices, q, k, rows=[*range(0, 499, 3), 499], **options)
+    check_attention(out, lse, q, k, v, indices, block_size=32)
+
+
+def test_without_causality_nothing_is_forced_and_short_nodes_count(device, dtype):
+    q, k, v = make(603, queries=90, batch=2, device=device, dtype=dtype)
+    options = SMALL | dict(causal=False)
+    # The last block, which is short, is what every other query looks for.
+    q[:, ::2] += 1
+    k[:, 592:] += 1
+    out, lse, indices = attention(q, k, v, **options)
+    found = (indices == 37).any(-1)
+    assert found[:, :, ::2].all() and not found[:, :, 1::2].any()
+    assert not (indices == 0).any(-1).all()
+    check_selection(indices, q, k, most_tied=8, **options)
+    check_attention(out, lse, q, k, v, indices, block_size=16, causal=False)
+
+
+@pytest.mark.parametrize(
     "options, tokens",
     [(SMALL, 530), (RERANK, 530), (SHARED, 528), (EVERY, 300), (LARGE, 600)],
     ids=["paper", "re-rank", "query blocks", "every block", "large blocks"],
@@ -266,7 +293,7 @@ def test_a_common_channel_of_a_hundred(device, dtype):
 
 
 def test_strong_blocks_are_found_in_a_long_context(device, dtype):
-    """Scores of 2^18 keys do not drown what matters: the selection is not just the latest blocks."""
+    """Scores of 2^18 keys drown nothing: the selection is not just the latest blocks."""
     tokens, queries = 1 << 18, 16
     q = normal(0, 1, queries, 2, 64, dtype=dtype, device=device)
     k = normal(1, 1, tokens, 1, 64, dtype=dtype, device=device)
