@@ -352,3 +352,35 @@ def test_cpu_and_gpu_choose_the_same(cuda, dtype, options):
     error = (out.double() - here[0].double()).abs()[:, same_rows].max()
     assert error <= 2 * eps * v.abs().max() + 1e-5
     assert (lse - here[1]).abs()[:, :, same_rows].max() <= 1e-3
+
+
+def test_blocks_of_nan_are_chosen_last(device, dtype):
+    q, k, v = make(600, batch=2, device=device, dtype=dtype)
+    clean = attention(q, k, v, **SMALL)
+    k[:, 200] = float("nan")
+    out, lse, indices = attention(q, k, v, **SMALL)
+    assert same(tuple(x[:, :, :200] for x in (lse, indices)), [x[:, :, :200] for x in clean[1:]])
+    assert torch.equal(out[:, :200], clean[0][:, :200])
+    # From here on no query is forced to look at block 12.
+    rows = slice(14 * 16, None)
+    assert not (indices[:, :, rows] == 12).any()
+    check_forced(indices[:, :, rows].cpu().numpy(), topk=6, keys=600, block_size=16)
+    assert out[:, rows].isfinite().all() and lse[:, :, rows].isfinite().all()
+    # Those that are forced to see it show it.
+    assert out[:, 200:208].isnan().all() and lse[:, :, 200:208].isnan().all()
+
+
+def test_a_query_of_nan_spoils_no_other(device, dtype):
+    q, k, v = make(600, batch=2, device=device, dtype=dtype)
+    clean = attention(q, k, v, **SMALL)
+    q[1, 333, 0] = float("nan")
+    out, lse, indices = attention(q, k, v, **SMALL)
+    others = torch.ones(600, dtype=torch.bool, device=device)
+    others[333] = False
+    assert torch.equal(out[:, others], clean[0][:, others])
+    assert torch.equal(lse[:, :, others], clean[1][:, :, others])
+    assert torch.equal(indices[:, :, others], clean[2][:, :, others])
+    # All scores of its group are NaN: the lower blocks. The other head of the group is right.
+    assert indices[1, 0, 333].tolist() == [0, 1, 2, 3, 19, 20]
+    assert out[1, 333, 0].isnan().all() and out[1, 333, 1].isfinite().all()
+    assert torch.equal(indices[1, 1, 333], clean[2][1, 1, 333])
