@@ -47,8 +47,13 @@ enum {
      the hint, the first call that gives them compiles. */
   PISA_EXPECT_K_LEN = 64,
   PISA_EXPECT_Q_START = 128,
-  PISA_EXPECT_INDICES = 256 /* of PISA_FORWARD */
+  PISA_EXPECT_INDICES = 256,  /* of PISA_FORWARD */
+  PISA_EXPECT_MANY_KEYS = 512 /* PISA_MANY_KEYS or more of them */
 };
+
+/* From so many keys on GPUs may attend block by block of keys, with scratch that
+   does not grow with the number of queries, instead of by tiles of queries. */
+#define PISA_MANY_KEYS 16384
 
 typedef enum PisaTarget { PISA_TARGET_CPU = 0, PISA_TARGET_CUDA = 1 } PisaTarget;
 

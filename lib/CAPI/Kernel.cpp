@@ -71,7 +71,7 @@ static llvm::Expected<KernelSpec> getSpec(const PisaKernelSpec *given) {
   auto summary = getElementType("summary_dtype", given->summary_dtype);
   if (!summary)
     return summary.takeError();
-  constexpr uint32_t allFlags = 2 * PISA_EXPECT_INDICES - 1;
+  constexpr uint32_t allFlags = 2 * PISA_EXPECT_MANY_KEYS - 1;
   if (given->flags & ~allFlags)
     return makeError(ErrorKind::InvalidValue,
                      "expected flags below " + llvm::Twine(allFlags + 1) +
@@ -167,6 +167,8 @@ PisaStatus pisaKernelCreate(const PisaKernelSpec *given, PisaKernel **result) {
     variant.qStart = spec->hasQStart && (given->flags & PISA_EXPECT_Q_START);
     variant.indices = spec->functions == AllFunctions &&
                       (given->flags & PISA_EXPECT_INDICES);
+    if (given->flags & PISA_EXPECT_MANY_KEYS)
+      variant.setKeys(*spec, PISA_MANY_KEYS);
     auto kernel = CudaKernel::create(
         *spec, *chip,
         directory.empty() ? std::nullopt : std::optional<ObjectCache>(cache),

@@ -113,6 +113,7 @@ pisa::compileForCuda(mlir::ModuleOp module, const CudaCompileOptions &options) {
   mlir::pisa::NvptxPipelineOptions pipeline;
   pipeline.maxSharedBytes = target->getMaxSharedBytes();
   pipeline.checkInputs = options.checkInputs;
+  pipeline.partialBytes = options.partialBytes;
   mlir::PassManager pm(module.getContext());
   mlir::pisa::buildNvptxPipeline(pm, pipeline);
   if (options.afterLevel)

@@ -85,6 +85,10 @@ static llvm::Expected<CudaCode> compileText(const std::string &text,
   return makeError(ErrorKind::Failed, message + ": " + said);
 }
 
+/// Scratch for partial outputs. More queries at a time share the loads of more
+/// keys; fewer leave room for everything else within 1 GiB at 128K tokens.
+static constexpr int64_t kPartialBytes = 448 << 20;
+
 /// What the cache keeps: a code whose `ptx` is the image.
 llvm::Expected<std::unique_ptr<CudaKernel::Code>>
 CudaKernel::compile(const CudaVariant &variant) {
@@ -93,11 +97,14 @@ CudaKernel::compile(const CudaVariant &variant) {
   CudaCompileOptions options;
   options.chip = chip;
   options.checkInputs = spec.checkInputs;
+  if (variant.manyKeys)
+    options.partialBytes = kPartialBytes;
   std::string text = printCudaModule(spec, variant);
   std::string build = getBuildId();
   bool useCache = cache && !build.empty();
   std::string key = build + "\ncuda " + chip + "\n" + describePtxas() + "\n" +
-                    (spec.checkInputs ? "check-inputs\n" : "\n") + text;
+                    (spec.checkInputs ? "check-inputs\n" : "\n") +
+                    std::to_string(options.partialBytes) + "\n" + text;
   std::optional<CudaCode> code;
   if (useCache) {
     ObjectCache::Lookup found = cache->load(key);
@@ -198,6 +205,7 @@ llvm::Error CudaKernel::run(const KernelArguments &given, void *stream,
   variant.kLen = given.kLen;
   variant.qStart = given.qStart;
   variant.indices = call.isWhole() && given.indices;
+  variant.setKeys(spec, call.keys);
   auto code = getCode(variant);
   if (!code)
     return code.takeError();

@@ -18,8 +18,10 @@ from ._library import (
     CHECK_INPUTS,
     EXPECT_INDICES,
     EXPECT_K_LEN,
+    EXPECT_MANY_KEYS,
     EXPECT_Q_START,
     FORWARD,
+    MANY_KEYS,
     ROUTE,
     WANT_COUNT,
     WANT_LSE,
@@ -225,12 +227,13 @@ def _add_lengths(arrays: dict[str, Any], sizes: call.Heads, k_len: Any, q_start:
             arrays[name] = call.device_lengths(name, value, sizes.batch, arrays["k"], limit)
 
 
-def _hints(k_len: Any, q_start: Any, return_indices: bool = False) -> int:
-    """What a call gives, for get_kernel."""
+def _hints(keys: int, k_len: Any, q_start: Any, return_indices: bool = False) -> int:
+    """What a call gives, for get_kernel. `keys`: Tk."""
     return (
         (EXPECT_K_LEN if k_len is not None else 0)
         | (EXPECT_Q_START if q_start is not None else 0)
         | (EXPECT_INDICES if return_indices else 0)
+        | (EXPECT_MANY_KEYS if keys >= MANY_KEYS else 0)
     )
 
 
@@ -272,7 +275,7 @@ def attention_arrays(
     flags = forward_flags(
         params.causal, q_start, boolean("return_lse", return_lse), boolean("check", check)
     )
-    hints = _hints(k_len, q_start, return_indices)
+    hints = _hints(k_sizes.length, k_len, q_start, return_indices)
     kernel = get_kernel(forward_key(q_sizes, k_sizes, v_sizes, params, flags), hints)
     batch = q_sizes.batch
     out = empty(q, _output_shape(q_sizes, v_sizes.dim, layout), q_sizes.dtype)
@@ -390,7 +393,7 @@ def build_pyramid(
         sizes.dtype, sizes.heads, sizes.heads, sizes.dim, sizes.dim, params.topk, params,
         chip_of(sizes.device),
     )  # fmt: skip
-    kernel = get_kernel(key, _hints(k_len, None))
+    kernel = get_kernel(key, _hints(sizes.length, k_len, None))
     rows = library().pisaGetPyramidRows(sizes.length, params.block_size, params.fanout)
     levels = library().pisaGetPyramidLevels(sizes.length, params.block_size, params.fanout)
     leaves = -(-sizes.length // params.block_size)
@@ -483,7 +486,7 @@ def route(
         ROUTE, flags, q_sizes.dtype, q_sizes.heads, k_sizes.heads,
         q_sizes.dim, q_sizes.dim, params.topk, params, chip_of(q_sizes.device),
     )  # fmt: skip
-    kernel = get_kernel(key, _hints(k_len, q_start))
+    kernel = get_kernel(key, _hints(k_sizes.length, k_len, q_start))
     outer = (q_sizes.batch, k_sizes.heads, query_blocks(q_sizes.length, params.query_block))
     arrays = {"q": q, "k": k, "pyramid": pyramid.summaries}
     if rerank is not None:
@@ -589,7 +592,7 @@ def block_sparse_arrays(
         ATTENTION, flags, q_sizes.dtype, q_sizes.heads, k_sizes.heads,
         q_sizes.dim, v_sizes.dim, width, params, chip_of(q_sizes.device),
     )  # fmt: skip
-    kernel = get_kernel(key, _hints(k_len, q_start))
+    kernel = get_kernel(key, _hints(k_sizes.length, k_len, q_start))
     batch = q_sizes.batch
     out = empty(q, _output_shape(q_sizes, v_sizes.dim, layout), q_sizes.dtype)
     arrays = {"q": q, "k": k, "v": v, "indices": indices, "out": out}

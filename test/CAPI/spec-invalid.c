@@ -45,8 +45,8 @@ int main(void) {
   TRY(spec.dtype = PISA_DTYPE_DEFAULT);
   // CHECK: 2 0 expected summary_dtype to be {{.*}} but got 9
   TRY(spec.summary_dtype = 9);
-  // CHECK: 1 0 expected flags below 512, but got 512
-  TRY(spec.flags = 512);
+  // CHECK: 1 0 expected flags below 1024, but got 1024
+  TRY(spec.flags = 1024);
   // CHECK: 1 0 expected target to be the CPU (0) or CUDA (1), but got 2
   TRY(spec.target = 2);
   // CHECK: 1 0 expected one function or all three, but got the set 5

@@ -28,6 +28,7 @@ class ObjectCache;
 struct CudaCompileOptions {
   std::string chip = "sm_80"; ///< as LLVM names it
   bool checkInputs = false;   ///< report lists with an entry twice at run time
+  int64_t partialBytes = 0;   ///< see NvptxPipelineOptions
   /// Called with the name of each level (problem, phase, tile, gpu-kernel,
   /// plan) that the module has come to.
   std::function<void(llvm::StringRef, mlir::ModuleOp)> afterLevel;

@@ -24,10 +24,21 @@ namespace pisa {
 struct CudaVariant {
   bool kLen = false;
   bool qStart = false;
-  bool indices = false; ///< of a whole forward pass
+  bool indices = false;  ///< of a whole forward pass
+  bool manyKeys = false; ///< see `setKeys`
 
-  unsigned getIndex() const { return kLen | qStart << 1 | indices << 2; }
-  static constexpr unsigned count = 8;
+  /// Tiles of queries visit the union of their lists, which a few keys bound:
+  /// where there are many, attention goes block by block of keys, if that is
+  /// not slower for the spec (pisa-set-lowering-config decides).
+  void setKeys(const KernelSpec &spec, int64_t keys) {
+    manyKeys = (spec.functions & AttentionFunction) && keys >= kManyKeys;
+  }
+  static constexpr int64_t kManyKeys = 16384;
+
+  unsigned getIndex() const {
+    return kLen | qStart << 1 | indices << 2 | manyKeys << 3;
+  }
+  static constexpr unsigned count = 16;
 };
 
 /// The function of `printCudaModule`.

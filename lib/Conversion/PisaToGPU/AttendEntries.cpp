@@ -103,12 +103,11 @@ struct AttendEntries : TaskPattern<AttendEntriesOp> {
                     firstKey);
     Value lastKey = e.sub(e.min(left, e.idx(blockSize)), e.idx(1));
 
-    gather.forEachTile({}, [&](Value row, Value step,
+    gather.forEachTile({}, [&](Value row, const EntryGather::Row &mine, Value,
                                ValueRange) -> SmallVector<Value> {
       // Lane r finds the last key of the block that row r sees, and where its
       // output goes.
       Value r = e.rem(e.lane(), kRows);
-      EntryGather::Row mine = gather.locate(step, r);
       Value limit = lastKey;
       if (params.getCausal())
         limit = e.max(e.min(limit, e.add(start, mine.query)), e.idx(-1));

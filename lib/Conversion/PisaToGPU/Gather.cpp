@@ -71,16 +71,20 @@ Value EntryGather::baseOf(Value step) {
   return e.add(rangeFirst, e.mul(tile, e.idx(entriesPerTile)));
 }
 
-Value EntryGather::entryAt(Value place) {
-  Value safe = e.min(place, e.sub(rangeEnd, e.idx(1)));
-  return e.toIndex(e.load(entries, {e.idx(0), e.idx(0), safe}));
+Value EntryGather::loadEntry(Value step) {
+  Value r = e.rem(e.lane(), kRows);
+  Value place = e.add(baseOf(step), e.div(r, rowsInTile));
+  // Past the last entry any of them will do.
+  place = e.min(place, e.sub(rangeEnd, e.idx(1)));
+  return e.load(entries, {e.idx(0), e.idx(0), place});
 }
 
-EntryGather::Row EntryGather::locate(Value step, Value r) {
+EntryGather::Row EntryGather::locate(Value step, Value entry) {
   Row row;
+  Value r = e.rem(e.lane(), kRows);
   Value place = e.add(baseOf(step), e.div(r, rowsInTile));
+  row.entry = e.toIndex(entry);
   row.inner = e.add(e.rem(r, rowsInTile), e.mul(partOf(step), e.idx(kRows)));
-  row.entry = entryAt(place);
   row.query = e.add(e.mul(e.div(row.entry, listWidth), e.idx(queryBlock)),
                     e.div(row.inner, heads));
   row.real = e.both(e.cmp(arith::CmpIPredicate::slt, place, rangeEnd),
@@ -91,37 +95,28 @@ EntryGather::Row EntryGather::locate(Value step, Value r) {
   return row;
 }
 
-void EntryGather::gather(Value step, Value targetRow) {
+void EntryGather::gather(Value step, Value entry, Value targetRow) {
   Value zero = e.idx(0);
   int64_t chunks = depth / kChunk;
-  // Lane r finds where row r begins, in elements from the tensor's first; -1
-  // where there is none.
+  // Lane r finds where row r begins, in elements from the tensor's first. Rows
+  // that are not there take that one: nothing of them is used.
   e.when(e.cmp(arith::CmpIPredicate::slt, e.lane(), e.idx(kRows)), [&] {
-    Row row = locate(step, e.lane());
+    Row row = locate(step, entry);
     Value begin = e.add(e.mul(row.query, queryStride),
                         e.mul(e.rem(row.inner, heads), headStride));
-    begin = arith::SelectOp::create(e, row.real, begin, e.idx(-1));
+    begin = arith::SelectOp::create(e, row.real, begin, zero);
     e.store(arith::IndexCastOp::create(e, e.getI64Type(), begin), sources,
             e.add(targetRow, e.lane()));
   });
   e.syncWarp();
-  auto copy = [&](Value r, Value d, bool isAligned) {
-    Value begin = e.toIndex(e.load(sources, e.add(targetRow, r)));
-    Value present = e.cmp(arith::CmpIPredicate::sge, begin, zero);
-    if (depth != headDim)
-      present = e.both(
-          present, e.cmp(arith::CmpIPredicate::slt, d, e.idx(headDim)));
-    Value from = e.add(e.max(begin, zero), d);
-    SmallVector<Value> to = {e.add(targetRow, r), d};
-    if (isAligned)
-      e.copyAlignedChunk(present, flat, from, storage, to);
-    else
-      e.copyChunk(aligned, present, flat, from, storage, to);
-  };
   auto anyRows = [&] {
     e.forEachLane(e.idx(kRows * chunks), [&](Value i) {
-      copy(e.div(i, chunks), e.mul(e.rem(i, chunks), e.idx(kChunk)),
-           /*isAligned=*/false);
+      Value r = e.div(i, chunks);
+      Value d = e.mul(e.rem(i, chunks), e.idx(kChunk));
+      Value begin = e.toIndex(e.load(sources, e.add(targetRow, r)));
+      Value present = e.cmp(arith::CmpIPredicate::slt, d, e.idx(headDim));
+      e.copyChunk(aligned, present, flat, e.add(begin, d), storage,
+                  {e.add(targetRow, r), d});
     });
   };
   if (depth != headDim || kWarpSize % chunks != 0)
@@ -131,44 +126,56 @@ void EntryGather::gather(Value step, Value targetRow) {
       [&] {
         Value row0 = e.div(e.lane(), chunks);
         Value d = e.mul(e.rem(e.lane(), chunks), e.idx(kChunk));
-        for (int64_t r = 0; r < kRows; r += kWarpSize / chunks)
-          copy(e.add(row0, e.idx(r)), d, /*isAligned=*/true);
+        // All loads before the first copy: it might write what they read, for
+        // all that ptxas knows.
+        SmallVector<std::pair<Value, Value>> rows;
+        for (int64_t r = 0; r < kRows; r += kWarpSize / chunks) {
+          Value row = e.add(targetRow, e.add(row0, e.idx(r)));
+          rows.push_back({row, e.toIndex(e.load(sources, row))});
+        }
+        for (auto [row, begin] : rows)
+          e.copyWholeChunk(flat, e.add(begin, d), storage, {row, d});
       },
       anyRows);
 }
 
 SmallVector<Value> EntryGather::forEachTile(
     ValueRange inits,
-    function_ref<SmallVector<Value>(Value, Value, ValueRange)> body) {
+    function_ref<SmallVector<Value>(Value, const Row &, Value, ValueRange)>
+        body) {
   Value zero = e.idx(0), one = e.idx(1);
   Value warpRow = e.mul(e.warp(), e.idx(kRows));
   auto rowOf = [&](Value stage) {
     return e.add(warpRow, e.mul(stage, e.idx(e.task.numWarps * kRows)));
   };
-  auto start = [&](Value step, Value stage) {
+  auto start = [&](Value step, Value entry, Value stage) {
     e.when(e.cmp(arith::CmpIPredicate::slt, step, steps),
-           [&] { gather(step, rowOf(stage)); });
+           [&] { gather(step, entry, rowOf(stage)); });
     NVVM::CpAsyncCommitGroupOp::create(e);
   };
-  start(zero, zero);
-  SmallVector<Value> carried = {zero};
+  // A step works on its rows while those of the next come, and while the entry
+  // of the one after that is loaded: nobody waits for two loads in a row.
+  Value first = loadEntry(zero);
+  start(zero, first, zero);
+  SmallVector<Value> carried = {zero, first, loadEntry(one)};
   llvm::append_range(carried, inits);
   SmallVector<Value> results = e.loop(
       zero, steps, 1, carried,
       [&](Value step, ValueRange carried) -> SmallVector<Value> {
         Value stage = carried[0], other = e.sub(one, stage);
-        // The next rows come while these are worked on.
-        start(e.add(step, one), other);
+        Value entry = carried[1], next = carried[2];
+        start(e.add(step, one), next, other);
+        Value later = loadEntry(e.add(step, e.idx(2)));
         NVVM::CpAsyncWaitGroupOp::create(e, e.getI32IntegerAttr(1));
         e.syncWarp();
-        SmallVector<Value> next = {other};
-        llvm::append_range(next,
-                           body(rowOf(stage), step, carried.drop_front()));
+        SmallVector<Value> results = {other, next, later};
+        llvm::append_range(results, body(rowOf(stage), locate(step, entry),
+                                         step, carried.drop_front(3)));
         // The next rows overwrite these.
         e.syncWarp();
-        return next;
+        return results;
       });
   NVVM::CpAsyncWaitGroupOp::create(e, e.getI32IntegerAttr(0));
-  results.erase(results.begin());
+  results.erase(results.begin(), results.begin() + 3);
   return results;
 }

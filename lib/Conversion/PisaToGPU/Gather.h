@@ -32,22 +32,20 @@ public:
   /// memref<storage rows x pitch> for the rows, memref<storage rows x i64> for
   /// where they come from.
   void begin(Value first, Value count, Value storage, Value sources);
-  /// Calls `body(row, step, carried)` for each tile of 16 rows, which lie in the
-  /// storage from `row` on.
-  SmallVector<Value>
-  forEachTile(ValueRange inits,
-              function_ref<SmallVector<Value>(Value row, Value step, ValueRange)>
-                  body);
-
-  /// A row of the tile of a step.
+  /// A row of a tile.
   struct Row {
     Value entry; ///< its number
     Value inner; ///< row in the query block
     Value query; ///< of the tensor
     Value real;  ///< whether it is there at all
   };
-  Row locate(Value step, Value r);
-  Value entryAt(Value place);
+  /// Calls `body(row, mine, step, carried)` for each tile of 16 rows, which lie
+  /// in the storage from `row` on; lane r's `mine` is row r % 16.
+  SmallVector<Value>
+  forEachTile(ValueRange inits,
+              function_ref<SmallVector<Value>(Value row, const Row &mine,
+                                              Value step, ValueRange)>
+                  body);
   /// The first entry of a step's tile, and which part of that entry's rows.
   Value baseOf(Value step);
   Value partOf(Value step) { return e.rem(step, tilesPerEntry); }
@@ -62,8 +60,11 @@ public:
   int64_t headDim, depth;
 
 private:
+  /// Each lane's entry of a step's tile.
+  Value loadEntry(Value step);
+  Row locate(Value step, Value entry);
   /// Starts to copy the rows of a step's tile.
-  void gather(Value step, Value targetRow);
+  void gather(Value step, Value entry, Value targetRow);
 
   WarpEmitter &e;
   Value q, entries, storage, sources, numQueries, aligned, rangeFirst, rangeEnd,

@@ -80,6 +80,9 @@ struct ScoreEntries : TaskPattern<ScoreEntriesOp> {
       s = e.choose(
           partial, s.getType(),
           [&] {
+            // Few blocks are partial: LLVM would select among both for all of
+            // them, but does not move a meeting of lanes.
+            e.syncWarp();
             Value column = e.columnNumbers(piece.width, piece.offset);
             Value seen = e.cmp(arith::CmpIPredicate::slt,
                                e.spreadTo(column, piece.width),
@@ -119,13 +122,18 @@ struct ScoreEntries : TaskPattern<ScoreEntriesOp> {
     Value warpRow = e.mul(e.warp(), e.idx(kRows));
     gather.forEachTile(
         e.f32(0),
-        [&](Value row, Value step, ValueRange carried) -> SmallVector<Value> {
+        [&](Value row, const EntryGather::Row &first, Value step,
+            ValueRange carried) -> SmallVector<Value> {
           Value rows =
               e.loadFragment(gathered, {row, zero}, kRows, gather.depth);
           Value y = lse(e, rows, keys, scale, left,
                         op.getParams().getBlockSize(), gather.depth);
           vector::StoreOp::create(e, y, terms, ValueRange{warpRow, zero});
           e.syncWarp();
+          // Lane i sums up entry i of the tile, which its first row knows.
+          Value entry = e.fromLane(
+              e.toI32(first.entry),
+              e.rem(e.mul(e.lane(), e.idx(gather.rowsInTile)), kRows));
           Value mine = e.add(gather.baseOf(step), e.lane());
           Value isMine = e.both(e.cmp(arith::CmpIPredicate::slt, e.lane(),
                                       e.idx(gather.entriesPerTile)),
@@ -135,8 +143,8 @@ struct ScoreEntries : TaskPattern<ScoreEntriesOp> {
           return e.choose(
               isMine, e.getF32Type(),
               [&] {
-                Value entry = gather.entryAt(mine);
-                Value list = e.div(entry, gather.listWidth);
+                Value number = e.toIndex(entry);
+                Value list = e.div(number, gather.listWidth);
                 // Rows of queries past the sequence's end count for nothing.
                 Value queries = e.min(
                     e.sub(numQueries, e.mul(list, e.idx(gather.queryBlock))),
@@ -162,7 +170,7 @@ struct ScoreEntries : TaskPattern<ScoreEntriesOp> {
                 e.when(isLast, [&] {
                   Value ln2 = e.f32(static_cast<float>(M_LN2));
                   e.store(arith::MulFOp::create(e, sum, ln2), op.getScores(),
-                          {zero, zero, list, e.rem(entry, gather.listWidth)});
+                          {zero, zero, list, e.rem(number, gather.listWidth)});
                 });
                 return SmallVector<Value>{
                     arith::SelectOp::create(e, isLast, e.f32(0), sum)};

@@ -125,8 +125,8 @@ Value WarpEmitter::scan(Value value) {
   }
   return value;
 }
-Value WarpEmitter::lastLane(Value value) {
-  return gpu::ShuffleOp::create(*this, value, kWarpSize - 1, kWarpSize,
+Value WarpEmitter::fromLane(Value value, Value lane) {
+  return gpu::ShuffleOp::create(*this, value, toI32(lane), i32(kWarpSize),
                                 gpu::ShuffleMode::IDX)
       .getShuffleResult();
 }

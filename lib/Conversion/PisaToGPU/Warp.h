@@ -67,8 +67,9 @@ public:
   Value orOfWarp(Value i32);
   /// Inclusive sum over the lanes.
   Value scan(Value i32);
-  /// The last lane's value.
-  Value lastLane(Value i32);
+  /// The value of another lane.
+  Value fromLane(Value i32, Value lane);
+  Value lastLane(Value i32) { return fromLane(i32, idx(kWarpSize - 1)); }
 
   // Buffers.
   /// The storage behind a buffer (`getStorage`) with all but the last dimension

@@ -252,7 +252,7 @@ struct AssignMemorySpaces
   }
 
   /// Tasks on one multiprocessor: as many as their accumulators leave room for.
-  static int64_t getMinBlocks(scf::ForallOp task) {
+  static int64_t getMinBlocks(scf::ForallOp task, int64_t numWarps) {
     int64_t valueDim = 0;
     bool scores = false;
     task.walk([&](Operation *op) {
@@ -263,15 +263,15 @@ struct AssignMemorySpaces
       scores |= isa<ScoreBlockOp, ScoreEntriesOp>(op);
     });
     if (valueDim == 0)
-      return scores ? 4 : 0;
-    return valueDim > 128 ? 2 : 3;
+      return scores ? 16 / numWarps : 0;
+    return (valueDim > 128 ? 8 : 12) / numWarps;
   }
 
   LogicalResult assign(scf::ForallOp task) {
-    if (int64_t minBlocks = getMinBlocks(task))
+    int64_t numWarps = getNumWarps(task);
+    if (int64_t minBlocks = getMinBlocks(task, numWarps))
       task->setAttr(kMinBlocksAttr,
                     IntegerAttr::get(IndexType::get(&getContext()), minBlocks));
-    int64_t numWarps = getNumWarps(task);
     // Positions of the ops of the task's body, for lifetimes.
     Block *body = task.getBody();
     llvm::DenseMap<Operation *, int64_t> position;

@@ -68,6 +68,12 @@ constexpr int64_t kGpuLeafTile = 8;
 constexpr int64_t kGatheredRows = 512;
 /// Scores of a row that a warp holds: 32 registers a lane.
 constexpr int64_t kGpuColumnTile = 64;
+/// Workgroup memory for a block's keys and values, what sm_80 has less some
+/// kilobytes for everything else.
+constexpr int64_t kBlockBytes = 160000;
+/// Workgroup memory for the lists of a task: what leaves room for four tasks on
+/// a multiprocessor with W = 16, and for one with W = 512.
+constexpr int64_t kListBytes = 65536;
 
 /// Queries whose partial outputs, one for each chosen block with its weights'
 /// sum, fit in `bytes`: whole tiles of them.
@@ -81,6 +87,34 @@ int64_t getChunk(AttentionOp op, int64_t queryTile, int64_t bytes) {
          queryTile;
 }
 
+/// Whether a block's keys and values and the rows of four warps, twice, fit in
+/// the workgroup memory of any chip.
+bool fitsByBlock(AttentionOp op) {
+  auto width = [](Value x) {
+    int64_t dim = cast<ShapedType>(x.getType()).getShape().back();
+    return static_cast<int64_t>(
+        llvm::alignTo(static_cast<uint64_t>(dim), kMatrixRows));
+  };
+  int64_t depth = width(op.getQ()), valueDim = width(op.getV());
+  int64_t pad = kMatrixRows / 2;
+  int64_t elements =
+      op.getParams().getBlockSize() * (depth + valueDim + 2 * pad) +
+      2 * 4 * kMatrixRows * (std::max(depth, valueDim) + pad);
+  return 2 * elements <= kBlockBytes;
+}
+
+/// Query blocks of a task of routing whose lists fit: those that are kept,
+/// and four of their children's width.
+int64_t limitByLists(ParamsAttr params, int64_t blocks, int64_t paddedRows) {
+  int64_t bytes = 4 * params.getBeamWidth() * (1 + 4 * params.getFanout());
+  int64_t most = std::max<int64_t>(1, kListBytes / bytes);
+  if (blocks <= most)
+    return blocks;
+  // Whole row tiles, if that many fit.
+  int64_t unit = std::max<int64_t>(1, kMatrixRows / paddedRows);
+  return most < unit ? most : most / unit * unit;
+}
+
 /// A query block's rows are a power of two up to 16, so that no query straddles
 /// two warps, or whole warps.
 LoweringConfigAttr getGpuConfig(Operation *op, ParamsAttr params, int64_t heads,
@@ -91,10 +125,15 @@ LoweringConfigAttr getGpuConfig(Operation *op, ParamsAttr params, int64_t heads,
   int64_t rowTile = std::min<int64_t>(llvm::PowerOf2Ceil(rows), kMatrixRows);
   int64_t paddedRows = llvm::alignTo(rows, rowTile);
   int64_t blocks = std::max<int64_t>(1, taskRows / paddedRows);
+  if (isa<RouteOp>(op))
+    blocks = limitByLists(params, blocks, paddedRows);
   int64_t queryTile = blocks * queryBlock, gather = kGatheredRows / paddedRows;
   int64_t chunk = 0;
+  // Rows of one query that fill a matrix product waste nothing on the union of
+  // a tile, and partial outputs would cost more than what is loaded twice.
   if (auto attention = dyn_cast<AttentionOp>(op);
-      attention && gather > 0 && partialBytes > 0)
+      attention && gather > 0 && partialBytes > 0 && rows < kMatrixRows &&
+      fitsByBlock(attention))
     chunk = getChunk(attention, queryTile, partialBytes);
   return LoweringConfigAttr::get(op->getContext(), queryTile, kGpuLeafTile,
                                  rowTile, kGpuColumnTile, gather, chunk,
