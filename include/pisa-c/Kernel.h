@@ -51,8 +51,9 @@ enum {
   PISA_EXPECT_MANY_KEYS = 512 /* PISA_MANY_KEYS or more of them */
 };
 
-/* From so many keys on GPUs may attend block by block of keys, with scratch that
-   does not grow with the number of queries, instead of by tiles of queries. */
+/* From so many keys on GPUs may attend block by block of keys, with scratch
+   that does not grow with the number of queries, instead of by tiles of
+   queries. */
 #define PISA_MANY_KEYS 16384
 
 typedef enum PisaTarget { PISA_TARGET_CPU = 0, PISA_TARGET_CUDA = 1 } PisaTarget;

@@ -102,15 +102,14 @@ public:
     for (unsigned i = 0; i != 3; ++i)
       grid[i] = registers[launch.grid[i]];
     cuda::Result result = driver.cuLaunchKernel(
-        functions[launch.kernel], grid[0], grid[1], grid[2],
-        kernel.threads, 1, 1, kernel.sharedBytes, stream, parameters.data(),
+        functions[launch.kernel], grid[0], grid[1], grid[2], kernel.threads, 1,
+        1, kernel.sharedBytes, stream, parameters.data(),
         /*extra=*/nullptr);
     if (result != cuda::Success)
       return driver.makeError(
-          "cannot launch kernel '" + kernel.name + "' on " +
-              device.describe() + " with a grid of " +
-              std::to_string(grid[0]) + " x " + std::to_string(grid[1]) +
-              " x " + std::to_string(grid[2]) + ", " +
+          "cannot launch kernel '" + kernel.name + "' on " + device.describe() +
+              " with a grid of " + std::to_string(grid[0]) + " x " +
+              std::to_string(grid[1]) + " x " + std::to_string(grid[2]) + ", " +
               std::to_string(kernel.threads) + " threads and " +
               std::to_string(kernel.sharedBytes) +
               " bytes of dynamic shared memory",

@@ -365,8 +365,7 @@ RuntimeStatus pisa::evaluatePlan(const Plan &plan,
                                  uint64_t scratchBase, int64_t *registers,
                                  uint32_t *faults, int64_t &scratchBytes,
                                  PlanVisitor *visitor) {
-  Evaluator evaluator(plan, arguments, scratchBase, registers, faults,
-                      visitor);
+  Evaluator evaluator(plan, arguments, scratchBase, registers, faults, visitor);
   RuntimeStatus status = evaluator.run();
   scratchBytes = evaluator.getScratchBytes();
   return status;

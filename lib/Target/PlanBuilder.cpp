@@ -153,8 +153,8 @@ private:
 
   LogicalResult addLoop(scf::ForOp loop) {
     if (loop.getNumResults() != 0)
-      return loop.emitOpError(
-          "expected a loop on the host to carry no values, but it carries ")
+      return loop.emitOpError("expected a loop on the host to carry no values, "
+                              "but it carries ")
              << loop.getNumResults();
     uint32_t counter = plan.beginLoop(registers.lookup(loop.getLowerBound()),
                                       registers.lookup(loop.getUpperBound()),

@@ -50,22 +50,27 @@ static void release(void *data) {
 
 int main(void) {
   PisaModule *module;
-  say("old", pisaModuleCreateForCuda(text, strlen(text), NULL, "sm_70", &module));
-  // CHECK: old: 1 expected a chip of NVIDIA from sm_80 on that LLVM knows, but got 'sm_70'
-  say("create", pisaModuleCreateForCuda(text, strlen(text), NULL, NULL, &module));
+  say("old",
+      pisaModuleCreateForCuda(text, strlen(text), NULL, "sm_70", &module));
+  // CHECK: old: 1 expected a chip of NVIDIA from sm_80 on that LLVM knows, but
+  // got 'sm_70'
+  say("create",
+      pisaModuleCreateForCuda(text, strlen(text), NULL, NULL, &module));
   // CHECK: create: 0
   puts(pisaModuleGetChip(module));
   // CHECK: {{^}}sm_90{{$}}
   const char *ptx, *ir;
   size_t length;
   say("ptx", pisaModuleGetPtx(module, &ptx, &length));
-  printf("%d %d\n", strstr(ptx, ".target sm_90") != NULL, strlen(ptx) == length);
+  printf("%d %d\n", strstr(ptx, ".target sm_90") != NULL,
+         strlen(ptx) == length);
   // CHECK: ptx: 0
   // CHECK: 1 1
   say("level", pisaModuleGetIr(module, "gpu-kernel", &ir, &length));
   // CHECK: level: 0
   say("no level", pisaModuleGetIr(module, "llvm", &ir, &length));
-  // CHECK: no level: 1 expected a level to be one of {{.*}}'plan'{{.*}} but got 'llvm'
+  // CHECK: no level: 1 expected a level to be one of {{.*}}'plan'{{.*}} but got
+  // 'llvm'
   const char *bytes;
   say("object", pisaModuleGetObject(module, &bytes, &length));
   // CHECK: object: 1 expected a module for the CPU, but it is for sm_90
@@ -77,8 +82,11 @@ int main(void) {
   retain(&context, 0);
   push(context);
   int64_t shape[] = {3, 2}, other[] = {2, 2};
-  DLTensor xt = {.data = allocate(24), .device = {kDLCUDA, 0}, .ndim = 2,
-                 .dtype = {kDLFloat, 32, 1}, .shape = shape};
+  DLTensor xt = {.data = allocate(24),
+                 .device = {kDLCUDA, 0},
+                 .ndim = 2,
+                 .dtype = {kDLFloat, 32, 1},
+                 .shape = shape};
   DLTensor yt = xt;
   yt.data = allocate(24);
   PisaValue values[2] = {{.kind = PISA_VALUE_TENSOR, .as.tensor = &xt},
@@ -89,7 +97,8 @@ int main(void) {
   // CHECK: call: 0
   // CHECK: 0
   void *stream = &info;
-  say("stream", pisaModuleCallOnStream(module, "copy", values, 2, stream, NULL));
+  say("stream",
+      pisaModuleCallOnStream(module, "copy", values, 2, stream, NULL));
   // CHECK: stream: 0
   yt.shape = other;
   say("sizes", pisaModuleCall(module, "copy", values, 2, NULL));
@@ -97,7 +106,8 @@ int main(void) {
   yt.shape = shape;
   xt.device.device_type = kDLCPU;
   say("place", pisaModuleCall(module, "copy", values, 2, NULL));
-  // CHECK: place: 2 expected argument 0 of @copy to be tensor<?x2xf32>, but got a tensor that is not on a CUDA device
+  // CHECK: place: 2 expected argument 0 of @copy to be tensor<?x2xf32>, but got
+  // a tensor that is not on a CUDA device
   pisaModuleDestroy(module);
   xt.device.device_type = kDLCUDA;
 
@@ -109,7 +119,8 @@ int main(void) {
   // CHECK: no ptx: 1 expected a module for GPUs, but it is for the CPU
   say("no place", pisaModuleCall(module, "copy", values, 2, NULL));
   // CHECK: no place: 2 {{.*}} but got a tensor outside the CPU's memory
-  say("no stream", pisaModuleCallOnStream(module, "copy", values, 2, stream, NULL));
+  say("no stream",
+      pisaModuleCallOnStream(module, "copy", values, 2, stream, NULL));
   // CHECK: no stream: 1 expected no stream for a module for the CPU
   pisaModuleDestroy(module);
   release(xt.data);

@@ -4,7 +4,7 @@
 
 // CHECK-LABEL: func.func @static(
 // CHECK-SAME: %[[K:.*]]: tensor<1x2x256x64xf32>
-// CHECK: %[[SCRATCH:.*]] = tensor.empty() : tensor<1x2x7x64xf32>
+// CHECK: %[[SCRATCH:.*]] = bufferization.alloc_tensor() : tensor<1x2x7x64xf32>
 // CHECK: %[[INIT:.*]] = tensor.empty() : tensor<1x2x4x64xf32>
 // CHECK: %[[LEAVES:.*]] = pisa.pool_leaves <topk = 4> ins(%[[K]] :
 // CHECK-SAME: outs(%[[INIT]] :
@@ -56,7 +56,7 @@ func.func @all_results(
 
 // The sums are float32 whatever the keys are, and the leaves follow from the capacity.
 // CHECK-LABEL: func.func @dynamic(
-// CHECK: tensor.empty({{.*}}) : tensor<?x2x?x64xf32>
+// CHECK: bufferization.alloc_tensor({{.*}}) : tensor<?x2x?x64xf32>
 // CHECK: affine.apply #{{.*}}()[%{{.*}}]
 // CHECK: pisa.pool_leaves
 // CHECK-SAME: outs({{.*}} : tensor<?x2x?x64xf32>)

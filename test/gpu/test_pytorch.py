@@ -284,7 +284,5 @@ def test_options_that_a_backend_lacks_never_run_dense(device, dtype):
     if device == "cuda":
         with pytest.raises(NotImplementedError, match="'block_size' to be 16, .* but got 512"):
             pisa.attention(q, k, v, block_size=512)
-        with pytest.raises(NotImplementedError, match="checks of lists"):
-            pisa.attention(q, k, v, check=True)
     with pytest.raises(NotImplementedError, match="cu_seqlens_q"):
         pisa.attention(q, k, v, cu_seqlens_q=[0, 100])

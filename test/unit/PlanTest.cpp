@@ -362,6 +362,147 @@ TEST(Plan, CheckOfOverflow) {
             "of 64 bits in instruction 1 (add)");
 }
 
+/// Notes the first register of each launch's grid.
+struct Notes : PlanVisitor {
+  std::vector<int64_t> grids;
+  RuntimeStatus visit(const PlanInstruction &instruction,
+                      int64_t *registers) override {
+    grids.push_back(registers[instruction.launch.grid[0]]);
+    return {};
+  }
+};
+
+/// for i in [lower, upper) by step: for j in [0, i): launch (10 i + j).
+Plan makeLoops(int64_t lower, int64_t upper, int64_t step) {
+  Plan plan;
+  plan.kernels = {{"f", 32, 0}};
+  uint32_t zero = plan.addConstant(0), one = plan.addConstant(1);
+  uint32_t i = plan.beginLoop(plan.addConstant(lower), plan.addConstant(upper),
+                              plan.addConstant(step));
+  uint32_t j = plan.beginLoop(zero, i, one);
+  uint32_t ten = plan.addConstant(10);
+  uint32_t number =
+      plan.addBinary(PlanOp::Add, plan.addBinary(PlanOp::Mul, i, ten), j);
+  plan.addLaunch({0, {number, one, one}, {}});
+  plan.endLoop(j);
+  plan.endLoop(i);
+  plan.addLaunch({0, {one, one, one}, {}});
+  return plan;
+}
+
+std::string visitAll(const Plan &plan, Notes &notes) {
+  EXPECT_EQ(plan.verify(), "");
+  std::vector<int64_t> registers(plan.program.size());
+  std::vector<uint32_t> faults(plan.program.size());
+  int64_t scratchBytes = 0;
+  return evaluatePlan(plan, nullptr, 0, registers.data(), faults.data(),
+                      scratchBytes, &notes)
+      .getMessage();
+}
+
+TEST(Plan, Loops) {
+  Notes notes;
+  EXPECT_EQ(visitAll(makeLoops(0, 4, 2), notes), "");
+  // The inner loop has no steps where i is 0.
+  EXPECT_EQ(notes.grids, (std::vector<int64_t>{20, 21, 1}));
+  notes.grids.clear();
+  EXPECT_EQ(visitAll(makeLoops(1, 4, 5), notes), "");
+  EXPECT_EQ(notes.grids, (std::vector<int64_t>{10, 1}));
+  notes.grids.clear();
+  EXPECT_EQ(visitAll(makeLoops(4, 4, 1), notes), "");
+  EXPECT_EQ(notes.grids, (std::vector<int64_t>{1}));
+}
+
+TEST(Plan, LoopsWithoutEnd) {
+  Notes notes;
+  EXPECT_EQ(visitAll(makeLoops(0, 4, 0), notes),
+            "expected a loop to have a positive step, but got 0 in "
+            "instruction 5");
+  EXPECT_EQ(visitAll(makeLoops(0, 4, -1), notes),
+            "expected a loop to have a positive step, but got -1 in "
+            "instruction 5");
+  EXPECT_EQ(visitAll(makeLoops(0, int64_t(1) << 40, 2), notes),
+            "expected a loop of at most 2147483647 steps, but got one from 0 "
+            "to 1099511627776 by 2 in instruction 5");
+  EXPECT_NE(visitAll(makeLoops(INT64_MIN, INT64_MAX, 1), notes), "");
+  EXPECT_NE(visitAll(makeLoops(INT64_MAX - 1, INT64_MAX, 5), notes), "");
+  EXPECT_TRUE(notes.grids.empty());
+}
+
+TEST(Plan, RangeOfOverflow) {
+  Plan plan;
+  uint32_t most = plan.addConstant(INT64_MAX);
+  uint32_t sum = plan.addBinary(PlanOp::Add, most, most);
+  plan.endLoop(plan.beginLoop(most, sum, most));
+  EXPECT_EQ(evaluate(plan).error, "the range of a loop comes from an overflow "
+                                  "of 64 bits in instruction 1 (add)");
+}
+
+TEST(Plan, JsonOfLoops) {
+  Plan plan = makeLoops(0, 4, 2);
+  std::string text = plan.toJson();
+  RuntimeOr<Plan> read = Plan::fromJson(text);
+  ASSERT_TRUE(read) << read.getStatus().getMessage();
+  EXPECT_EQ(read->toJson(), text);
+  Notes notes;
+  EXPECT_EQ(visitAll(*read, notes), "");
+  EXPECT_EQ(notes.grids, (std::vector<int64_t>{20, 21, 1}));
+  for (const char *end : {"0", "5", "11", "99", "-1", "\"x\""}) {
+    std::string spoilt = text;
+    size_t at = spoilt.find("\"end\": 12");
+    ASSERT_NE(at, std::string::npos) << text;
+    EXPECT_FALSE(
+        Plan::fromJson(spoilt.replace(at, 9, std::string("\"end\": ") + end)))
+        << end;
+  }
+}
+
+TEST(Plan, RefusedLoops) {
+  auto expectRefused = [](const std::function<void(Plan &)> &build,
+                          const char *expected) {
+    Plan plan;
+    plan.kernels = {{"f", 32, 0}};
+    plan.addConstant(1); // register 0
+    build(plan);
+    EXPECT_NE(plan.verify().find(expected), std::string::npos) << plan.verify();
+  };
+  expectRefused([](Plan &p) { p.beginLoop(0, 0, 0); }, "to end the loop");
+  expectRefused(
+      [](Plan &p) {
+        p.endLoop(p.beginLoop(0, 0, 0));
+        p.program[1].immediate = 0;
+      },
+      "expected instruction 0 to end the loop");
+  expectRefused(
+      [](Plan &p) {
+        uint32_t outer = p.beginLoop(0, 0, 0), inner = p.beginLoop(0, 0, 0);
+        p.endLoop(outer);
+        p.endLoop(inner);
+      },
+      "is not the loop that ends here");
+  expectRefused(
+      [](Plan &p) {
+        uint32_t i = p.beginLoop(0, 0, 0);
+        p.endLoop(i);
+        p.addLaunch({0, {i, 0, 0}, {}});
+      },
+      "register 1 is used after the loop that defines it");
+  expectRefused(
+      [](Plan &p) {
+        uint32_t i = p.beginLoop(0, 0, 0);
+        p.addScratch(i);
+        p.endLoop(i);
+      },
+      "expected scratch memory outside of loops");
+  expectRefused(
+      [](Plan &p) {
+        uint32_t i = p.beginLoop(0, 0, 0);
+        p.endLoop(i);
+        p.addLaunch({0, {2, 0, 0}, {}});
+      },
+      "register 2 is");
+}
+
 TEST(Plan, JsonOfOthers) {
   std::string good = makePlan().toJson();
   auto refuse = [&](const std::string &text, const char *expected) {

@@ -42,8 +42,9 @@ struct NvptxPipelineOptions : PassPipelineOptions<NvptxPipelineOptions> {
       llvm::cl::init(64)};
   PassOptions::Option<int64_t> partialBytes{
       *this, "partial-bytes",
-      llvm::cl::desc("Scratch for partial outputs of attention key block by key "
-                     "block; 0: attention by tiles of queries (default 0)"),
+      llvm::cl::desc(
+          "Scratch for partial outputs of attention key block by key "
+          "block; 0: attention by tiles of queries (default 0)"),
       llvm::cl::init(0)};
   PassOptions::Option<bool> pipelineCopies{
       *this, "pipeline-copies",

@@ -27,8 +27,8 @@ struct AttendEntries : TaskPattern<AttendEntriesOp> {
   /// Workgroup memory of a task, in the order of `getScratchBytes`.
   struct Memory {
     Value keys, values, rows;
-    Value lse;    ///< a warp's 16 rows, f32
-    Value limits; ///< the last key that each of them sees, i32
+    Value lse;     ///< a warp's 16 rows, f32
+    Value limits;  ///< the last key that each of them sees, i32
     Value targets; ///< its row among the partial outputs, or -1, i32
     Value sources; ///< of the gather
   };
@@ -42,8 +42,8 @@ struct AttendEntries : TaskPattern<AttendEntriesOp> {
     Value zero = e.idx(0);
     EntryGather gather(e, op.getQ(), op.getEntries(), params.getQueryBlock(),
                        params.getTopk());
-    int64_t valueDim = llvm::alignTo(
-        static_cast<uint64_t>(e.staticDim(op.getV(), 3)), kRows);
+    int64_t valueDim =
+        llvm::alignTo(static_cast<uint64_t>(e.staticDim(op.getV(), 3)), kRows);
     int64_t blockSize = params.getBlockSize();
     Type type = cast<MemRefType>(op.getQ().getType()).getElementType();
     int64_t bytes = type.getIntOrFloatBitWidth() / 8, used = 0;
@@ -57,8 +57,8 @@ struct AttendEntries : TaskPattern<AttendEntriesOp> {
     memory.keys = take(blockSize, gather.depth + pad, type, bytes);
     memory.values = take(blockSize, valueDim + pad, type, bytes);
     // Queries come in, outputs leave.
-    memory.rows = take(gather.getStorageRows(), std::max(gather.depth, valueDim) + pad,
-                       type, bytes);
+    memory.rows = take(gather.getStorageRows(),
+                       std::max(gather.depth, valueDim) + pad, type, bytes);
     memory.sources =
         e.scratchView({gather.getStorageRows()}, e.getI64Type(), used);
     used += 8 * gather.getStorageRows();
@@ -98,64 +98,66 @@ struct AttendEntries : TaskPattern<AttendEntriesOp> {
     // Position of the tensor's first query, less the block's first key.
     Value start = zero;
     if (params.getCausal())
-      start = e.sub(e.add(e.toIndex(e.load(op.getQStart(), zero)),
-                          op.getQueryOffset()),
-                    firstKey);
+      start = e.sub(
+          e.add(e.toIndex(e.load(op.getQStart(), zero)), op.getQueryOffset()),
+          firstKey);
     Value lastKey = e.sub(e.min(left, e.idx(blockSize)), e.idx(1));
 
-    gather.forEachTile({}, [&](Value row, const EntryGather::Row &mine, Value,
-                               ValueRange) -> SmallVector<Value> {
-      // Lane r finds the last key of the block that row r sees, and where its
-      // output goes.
-      Value r = e.rem(e.lane(), kRows);
-      Value limit = lastKey;
-      if (params.getCausal())
-        limit = e.max(e.min(limit, e.add(start, mine.query)), e.idx(-1));
-      e.when(e.cmp(arith::CmpIPredicate::slt, e.lane(), e.idx(kRows)), [&] {
-        e.store(e.toI32(limit), memory.limits, {e.add(warpRow, r), zero});
-        Value target = e.toI32(
-            e.add(e.mul(mine.entry, e.idx(gather.real)), mine.inner));
-        target =
-            arith::SelectOp::create(e, mine.real, target, e.i32(-1));
-        e.store(target, memory.targets, e.add(warpRow, r));
-      });
-      Value cut = e.ballot(
-          e.cmp(arith::CmpIPredicate::slt, limit, e.idx(blockSize - 1)));
-      Value needed = e.cmp(arith::CmpIPredicate::ne, cut, e.i32(0));
-      e.syncWarp();
-
-      Value rows =
-          e.loadFragment(memory.rows, {row, zero}, kRows, gather.depth);
-      Softmax state;
-      state.attend(
-          e, rows, memory.keys, memory.values, scale, blockSize,
-          [&](Value s, Piece piece) {
-            return e.choose(
-                needed, s.getType(),
-                [&] {
-                  auto column = VectorType::get({kRows, 1}, e.getI32Type());
-                  Value limits = vector::LoadOp::create(
-                      e, column, memory.limits, ValueRange{warpRow, zero});
-                  Value numbers = e.columnNumbers(piece.width, piece.offset);
-                  Value seen = e.cmp(arith::CmpIPredicate::sle,
-                                     e.spreadTo(numbers, piece.width),
-                                     e.spreadTo(limits, piece.width));
-                  return SmallVector<Value>{arith::SelectOp::create(
-                      e, seen, s,
-                      e.constantFragment(e.negInf(), piece.width))};
-                },
-                [&] { return SmallVector<Value>{s}; })[0];
+    gather.forEachTile(
+        {},
+        [&](Value row, const EntryGather::Row &mine, Value,
+            ValueRange) -> SmallVector<Value> {
+          // Lane r finds the last key of the block that row r sees, and where
+          // its output goes.
+          Value r = e.rem(e.lane(), kRows);
+          Value limit = lastKey;
+          if (params.getCausal())
+            limit = e.max(e.min(limit, e.add(start, mine.query)), e.idx(-1));
+          e.when(e.cmp(arith::CmpIPredicate::slt, e.lane(), e.idx(kRows)), [&] {
+            e.store(e.toI32(limit), memory.limits, {e.add(warpRow, r), zero});
+            Value target = e.toI32(
+                e.add(e.mul(mine.entry, e.idx(gather.real)), mine.inner));
+            target = arith::SelectOp::create(e, mine.real, target, e.i32(-1));
+            e.store(target, memory.targets, e.add(warpRow, r));
           });
-      // The queries' place takes the outputs.
-      Value out = state.normalized(e, valueDim, type);
-      e.syncWarp();
-      vector::StoreOp::create(e, out, memory.rows, ValueRange{row, zero});
-      vector::StoreOp::create(e, state.lse2(e), memory.lse,
-                              ValueRange{warpRow, zero});
-      e.syncWarp();
-      storeRows(e, op, memory, row);
-      return {};
-    });
+          Value cut = e.ballot(
+              e.cmp(arith::CmpIPredicate::slt, limit, e.idx(blockSize - 1)));
+          Value needed = e.cmp(arith::CmpIPredicate::ne, cut, e.i32(0));
+          e.syncWarp();
+
+          Value rows =
+              e.loadFragment(memory.rows, {row, zero}, kRows, gather.depth);
+          Softmax state;
+          state.attend(
+              e, rows, memory.keys, memory.values, scale, blockSize,
+              [&](Value s, Piece piece) {
+                return e.choose(
+                    needed, s.getType(),
+                    [&] {
+                      auto column = VectorType::get({kRows, 1}, e.getI32Type());
+                      Value limits = vector::LoadOp::create(
+                          e, column, memory.limits, ValueRange{warpRow, zero});
+                      Value numbers =
+                          e.columnNumbers(piece.width, piece.offset);
+                      Value seen = e.cmp(arith::CmpIPredicate::sle,
+                                         e.spreadTo(numbers, piece.width),
+                                         e.spreadTo(limits, piece.width));
+                      return SmallVector<Value>{arith::SelectOp::create(
+                          e, seen, s,
+                          e.constantFragment(e.negInf(), piece.width))};
+                    },
+                    [&] { return SmallVector<Value>{s}; })[0];
+              });
+          // The queries' place takes the outputs.
+          Value out = state.normalized(e, valueDim, type);
+          e.syncWarp();
+          vector::StoreOp::create(e, out, memory.rows, ValueRange{row, zero});
+          vector::StoreOp::create(e, state.lse2(e), memory.lse,
+                                  ValueRange{warpRow, zero});
+          e.syncWarp();
+          storeRows(e, op, memory, row);
+          return {};
+        });
   }
 
   static void storeRows(WarpEmitter &e, AttendEntriesOp op,
@@ -219,8 +221,7 @@ struct MergeEntries : TaskPattern<MergeEntriesOp> {
       Value head = e.rem(e.div(i, chunks), heads);
       Value query = e.div(i, chunks * heads);
       Value list = e.div(query, queryBlock);
-      Value inner =
-          e.add(e.mul(e.rem(query, queryBlock), e.idx(heads)), head);
+      Value inner = e.add(e.mul(e.rem(query, queryBlock), e.idx(heads)), head);
       // Row of the parts of entry k of the list.
       Value entry0 = e.mul(e.add(firstList, list), e.idx(n));
       auto rowOf = [&](Value k) -> Value {
@@ -232,17 +233,17 @@ struct MergeEntries : TaskPattern<MergeEntriesOp> {
         Value lse = e.load(op.getPartialLse(), {zero, zero, rowOf(k)});
         return arith::SelectOp::create(e, real, lse, e.f32(e.negInf()));
       };
-      Value max = e.loop(
-          zero, e.idx(n), 1, e.f32(e.negInf()),
-          [&](Value k, ValueRange carried) -> SmallVector<Value> {
-            return {arith::MaximumFOp::create(e, carried[0], lseOf(k))};
-          })[0];
+      Value max =
+          e.loop(zero, e.idx(n), 1, e.f32(e.negInf()),
+                 [&](Value k, ValueRange carried) -> SmallVector<Value> {
+                   return {arith::MaximumFOp::create(e, carried[0], lseOf(k))};
+                 })[0];
       Value none = arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ, max,
                                          e.f32(e.negInf()));
       Value reference = arith::SelectOp::create(e, none, e.f32(0), max);
       auto f32x = VectorType::get({kChunk}, e.getF32Type());
-      Value nothing = arith::ConstantOp::create(
-          e, DenseElementsAttr::get(f32x, 0.0f));
+      Value nothing =
+          arith::ConstantOp::create(e, DenseElementsAttr::get(f32x, 0.0f));
       SmallVector<Value> carried = {e.f32(0), nothing};
       // In the order of the list, whatever is read ahead.
       auto add = [&](Value first, int64_t some, ValueRange carried) {
@@ -255,8 +256,8 @@ struct MergeEntries : TaskPattern<MergeEntriesOp> {
         }
         for (auto [weight, part] : llvm::zip(weights, parts)) {
           // What was never written has no weight, and may be anything.
-          Value counts = arith::CmpFOp::create(
-              e, arith::CmpFPredicate::UNE, weight, e.f32(0));
+          Value counts = arith::CmpFOp::create(e, arith::CmpFPredicate::UNE,
+                                               weight, e.f32(0));
           Value wide = vector::BroadcastOp::create(e, f32x, weight);
           Value product = arith::MulFOp::create(e, wide, part);
           Value some = vector::BroadcastOp::create(
@@ -286,9 +287,9 @@ struct MergeEntries : TaskPattern<MergeEntriesOp> {
           Value sum = arith::AddFOp::create(e, max, e.log2(carried[0]));
           Value finite = e.isFinite(max);
           Value log2 = arith::SelectOp::create(e, finite, sum, max);
-          e.store(arith::MulFOp::create(e, log2,
-                                        e.f32(static_cast<float>(M_LN2))),
-                  lse, {zero, head, query});
+          e.store(
+              arith::MulFOp::create(e, log2, e.f32(static_cast<float>(M_LN2))),
+              lse, {zero, head, query});
         });
       }
     });
@@ -296,14 +297,13 @@ struct MergeEntries : TaskPattern<MergeEntriesOp> {
     return success();
   }
 
-  static Value loadPart(WarpEmitter &e, MergeEntriesOp op, Value row,
-                        Value d) {
+  static Value loadPart(WarpEmitter &e, MergeEntriesOp op, Value row, Value d) {
     Value partial = op.getPartial(), zero = e.idx(0);
     Type type = cast<MemRefType>(partial.getType()).getElementType();
-    Value x = vector::LoadOp::create(
-        e, VectorType::get({kChunk}, type), partial,
-        ValueRange{zero, zero, row, d}, /*nontemporal=*/true,
-        llvm::MaybeAlign(16));
+    Value x =
+        vector::LoadOp::create(e, VectorType::get({kChunk}, type), partial,
+                               ValueRange{zero, zero, row, d},
+                               /*nontemporal=*/true, llvm::MaybeAlign(16));
     return arith::ExtFOp::create(e, VectorType::get({kChunk}, e.getF32Type()),
                                  x);
   }

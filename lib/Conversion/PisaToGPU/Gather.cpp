@@ -56,7 +56,8 @@ void EntryGather::begin(Value first, Value count, Value storage,
   Type element = cast<MemRefType>(q.getType()).getElementType();
   flat = memref::ReinterpretCastOp::create(
       e, MemRefType::get({ShapedType::kDynamic}, element, layout), q,
-      metadata.getOffset(), ArrayRef<OpFoldResult>{e.mul(numQueries, queryStride)},
+      metadata.getOffset(),
+      ArrayRef<OpFoldResult>{e.mul(numQueries, queryStride)},
       ArrayRef<OpFoldResult>{e.getIndexAttr(1)});
   // Steps of this warp: a tile of entries each numWarps, all its parts.
   Value numTiles = arith::CeilDivSIOp::create(e, count, e.idx(entriesPerTile));
@@ -90,8 +91,8 @@ EntryGather::Row EntryGather::locate(Value step, Value entry) {
   row.real = e.both(e.cmp(arith::CmpIPredicate::slt, place, rangeEnd),
                     e.cmp(arith::CmpIPredicate::slt, row.query, numQueries));
   if (rowsPerEntry != real)
-    row.real = e.both(
-        row.real, e.cmp(arith::CmpIPredicate::slt, row.inner, e.idx(real)));
+    row.real = e.both(row.real,
+                      e.cmp(arith::CmpIPredicate::slt, row.inner, e.idx(real)));
   return row;
 }
 

@@ -13,8 +13,8 @@
 
 namespace mlir::pisa {
 
-/// Calls `body(block, first, count)` for the one item of a task, if it has work:
-/// its block of keys, its first entry and the number of its entries.
+/// Calls `body(block, first, count)` for the one item of a task, if it has
+/// work: its block of keys, its first entry and the number of its entries.
 void forItem(WarpEmitter &e, Value items, Value rows, int64_t gather,
              function_ref<void(Value, Value, Value)> body);
 

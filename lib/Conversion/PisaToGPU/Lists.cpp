@@ -131,8 +131,8 @@ struct UnionNodes : TaskPattern<UnionNodesOp> {
       Value word = e.div(bit, kWordBits);
       Value one =
           arith::ShLIOp::create(e, e.i32(1), e.toI32(e.rem(bit, kWordBits)));
-      Value below = arith::AndIOp::create(e, e.load(bits, word),
-                                          e.sub(one, e.i32(1)));
+      Value below =
+          arith::AndIOp::create(e, e.load(bits, word), e.sub(one, e.i32(1)));
       return e.add(e.load(before, word), e.countOnes(below));
     }
     Value isSet(WarpEmitter &e, Value bit) const {
@@ -159,18 +159,18 @@ struct UnionNodes : TaskPattern<UnionNodesOp> {
       return SmallVector<Value>{zero, zero, e.div(i, n), e.rem(i, n)};
     };
 
-    e.forEachThread(entries, [&](Value i) {
-      e.store(e.i32(-1), op.getPlaces(), at(i));
-    });
+    e.forEachThread(
+        entries, [&](Value i) { e.store(e.i32(-1), op.getPlaces(), at(i)); });
     // Levels of more nodes than the bitmap has bits take several passes.
     constexpr int64_t passNodes = kUnionWords * kWordBits;
-    Value total = e.loop(
-        zero, op.getLimit(), passNodes, e.i32(0),
-        [&](Value begin, ValueRange carried) -> SmallVector<Value> {
-          bitmap.begin = begin;
-          bitmap.end = e.min(e.add(begin, e.idx(passNodes)), op.getLimit());
-          return {pass(e, op, bitmap, entries, at, carried[0])};
-        })[0];
+    Value total =
+        e.loop(zero, op.getLimit(), passNodes, e.i32(0),
+               [&](Value begin, ValueRange carried) -> SmallVector<Value> {
+                 bitmap.begin = begin;
+                 bitmap.end =
+                     e.min(e.add(begin, e.idx(passNodes)), op.getLimit());
+                 return {pass(e, op, bitmap, entries, at, carried[0])};
+               })[0];
     Value count = e.toIndex(total);
     e.forEachThread(e.sub(e.idx(capacity), count), [&](Value i) {
       e.store(e.i32(-1), nodes, e.add(count, i));
@@ -184,8 +184,7 @@ struct UnionNodes : TaskPattern<UnionNodesOp> {
   /// Places of the nodes in [begin, end), after `carried` earlier ones; returns
   /// how many there are up to here.
   static Value pass(WarpEmitter &e, UnionNodesOp op, const Bitmap &bitmap,
-                    Value entries,
-                    function_ref<SmallVector<Value>(Value)> at,
+                    Value entries, function_ref<SmallVector<Value>(Value)> at,
                     Value carried) {
     Value zero = e.idx(0);
     Value size = e.sub(bitmap.end, bitmap.begin);
@@ -193,13 +192,11 @@ struct UnionNodes : TaskPattern<UnionNodesOp> {
     // The bit of entry i, and whether it is of this pass.
     auto bitOf = [&](Value i) {
       Value entry = e.toIndex(e.load(op.getLists(), at(i)));
-      Value mine =
-          e.both(e.cmp(arith::CmpIPredicate::sge, entry, bitmap.begin),
-                 e.cmp(arith::CmpIPredicate::slt, entry, bitmap.end));
+      Value mine = e.both(e.cmp(arith::CmpIPredicate::sge, entry, bitmap.begin),
+                          e.cmp(arith::CmpIPredicate::slt, entry, bitmap.end));
       return std::pair(e.sub(entry, bitmap.begin), mine);
     };
-    e.forEachThread(words,
-                    [&](Value w) { e.store(e.i32(0), bitmap.bits, w); });
+    e.forEachThread(words, [&](Value w) { e.store(e.i32(0), bitmap.bits, w); });
     e.barrier();
     e.forEachThread(entries, [&](Value i) {
       Value bit, mine;
@@ -239,9 +236,8 @@ struct UnionNodes : TaskPattern<UnionNodesOp> {
     e.forEachThread(entries, [&](Value i) {
       Value bit, mine;
       std::tie(bit, mine) = bitOf(i);
-      e.when(mine, [&] {
-        e.store(bitmap.placeOf(e, bit), op.getPlaces(), at(i));
-      });
+      e.when(mine,
+             [&] { e.store(bitmap.placeOf(e, bit), op.getPlaces(), at(i)); });
     });
     // The next pass clears the bitmap.
     e.barrier();
@@ -482,6 +478,6 @@ struct MapBuffer : TaskPattern<linalg::GenericOp> {
 
 void pisa::populateGPUListPatterns(RewritePatternSet &patterns,
                                    const TaskContext &task) {
-  patterns.add<NextBlock, ExpandNodes, UnionNodes, SelectTopk, FillBuffer, CopyBuffer,
-               MapBuffer>(patterns.getContext(), task);
+  patterns.add<NextBlock, ExpandNodes, UnionNodes, SelectTopk, FillBuffer,
+               CopyBuffer, MapBuffer>(patterns.getContext(), task);
 }

@@ -150,8 +150,8 @@ struct PackColumns : TaskPattern<PackColumnsOp> {
             e.cmp(arith::CmpIPredicate::slt, place, e.dim(listed, 0));
         Value safe = arith::SelectOp::create(e, inside, place, e.idx(0));
         Value name = e.toIndex(e.load(listed, safe));
-        Value named = e.both(
-            inside, e.cmp(arith::CmpIPredicate::sge, name, e.idx(0)));
+        Value named =
+            e.both(inside, e.cmp(arith::CmpIPredicate::sge, name, e.idx(0)));
         real = padded ? e.both(real, named) : named;
         row = e.add(e.mul(name, e.idx(group)), child);
       } else {
@@ -230,16 +230,16 @@ struct PackColumns : TaskPattern<PackColumnsOp> {
       Value place = e.add(place0, node);
       Value inside = e.cmp(arith::CmpIPredicate::slt, place, capacity);
       if (i + atOnce > nodes)
-        inside = e.both(
-            inside, e.cmp(arith::CmpIPredicate::slt, node, e.idx(nodes)));
+        inside = e.both(inside,
+                        e.cmp(arith::CmpIPredicate::slt, node, e.idx(nodes)));
       e.when(inside, [&] {
         Value name = e.toIndex(e.load(listed, place));
         Value exists = e.cmp(arith::CmpIPredicate::sge, name, zero);
         for (int64_t child = 0; child < group; ++child) {
           Value row = e.add(e.mul(name, e.idx(group)), e.idx(child));
-          Value present = e.both(
-              exists, e.cmp(arith::CmpIPredicate::slt,
-                            e.mul(row, op.getKeysPerRow()), kLen));
+          Value present =
+              e.both(exists, e.cmp(arith::CmpIPredicate::slt,
+                                   e.mul(row, op.getKeysPerRow()), kLen));
           Value safe = arith::SelectOp::create(
               e, present, e.add(op.getRowBase(), row), zero);
           e.copyAlignedChunk(present, op.getSource(), {zero, zero, safe, depth},

@@ -135,10 +135,10 @@ struct ScoreEntries : TaskPattern<ScoreEntriesOp> {
               e.toI32(first.entry),
               e.rem(e.mul(e.lane(), e.idx(gather.rowsInTile)), kRows));
           Value mine = e.add(gather.baseOf(step), e.lane());
-          Value isMine = e.both(e.cmp(arith::CmpIPredicate::slt, e.lane(),
-                                      e.idx(gather.entriesPerTile)),
-                                e.cmp(arith::CmpIPredicate::slt, mine,
-                                      gather.end()));
+          Value isMine =
+              e.both(e.cmp(arith::CmpIPredicate::slt, e.lane(),
+                           e.idx(gather.entriesPerTile)),
+                     e.cmp(arith::CmpIPredicate::slt, mine, gather.end()));
           Value part = gather.partOf(step);
           return e.choose(
               isMine, e.getF32Type(),

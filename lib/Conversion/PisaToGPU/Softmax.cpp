@@ -23,8 +23,8 @@ Value Softmax::step(WarpEmitter &e, Value scores, int64_t columns,
                                      e.constantFragment(e.negInf(), 1));
   Value reference =
       arith::SelectOp::create(e, none, e.constantFragment(0, 1), newMax);
-  Value p = e.exp2(
-      arith::SubFOp::create(e, scores, e.spreadTo(reference, columns)));
+  Value p =
+      e.exp2(arith::SubFOp::create(e, scores, e.spreadTo(reference, columns)));
   Value added = e.rowSum(p);
   if (max) {
     Value alpha = e.exp2(arith::SubFOp::create(e, max, reference));

@@ -31,8 +31,8 @@ struct Softmax {
   Value step(WarpEmitter &e, Value scores, int64_t columns, int64_t valueDim);
   /// One block of keys and values from workgroup memory: `mask` changes the
   /// scores of a piece of its columns.
-  void attend(WarpEmitter &e, Value rows, Value keys, Value values,
-              Value scale, int64_t blockSize,
+  void attend(WarpEmitter &e, Value rows, Value keys, Value values, Value scale,
+              int64_t blockSize,
               function_ref<Value(Value scores, Piece piece)> mask);
   /// acc / sum as `type`, 0 where nothing was seen.
   Value normalized(WarpEmitter &e, int64_t valueDim, Type type) const;

@@ -63,8 +63,8 @@ SmallVector<Value> WarpEmitter::forEachLane(
               [&](Value base, ValueRange carried) -> SmallVector<Value> {
                 Value i = add(base, lane());
                 return choose(
-                    cmp(arith::CmpIPredicate::slt, i, count),
-                    inits.getTypes(), [&] { return body(i, carried); },
+                    cmp(arith::CmpIPredicate::slt, i, count), inits.getTypes(),
+                    [&] { return body(i, carried); },
                     [&] { return llvm::to_vector(carried); });
               });
 }

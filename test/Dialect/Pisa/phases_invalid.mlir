@@ -709,3 +709,71 @@ func.func @f(%idx: tensor<1x2x200x4xi64>) {
   pisa.check_indices %idx : tensor<1x2x200x4xi64>
   return
 }
+
+// -----
+
+func.func @f(
+    %q: tensor<1x4x256x64xbf16>, %k: tensor<1x2x256x64xbf16>, %v: tensor<1x2x256x64xbf16>,
+    %rows: tensor<1x2x5xi32>, %e: tensor<1x2x1024xi32>, %items: tensor<1x2x12x2xi32>,
+    %n: tensor<1xi32>, %start: tensor<1xi32>, %first: index, %scale: f32,
+    %o: tensor<1x2x2048x64xbf16>, %lse: tensor<1x2x2048xf32>) {
+  // attend_entries, no positions
+  // expected-error @below {{'pisa.attend_entries' op expected 'q_start' in causal attention, but got none}}
+  %0:2 = pisa.attend_entries #pisa.params<topk = 4> ins(%q, %k, %v, %rows, %e, %items :
+      tensor<1x4x256x64xbf16>, tensor<1x2x256x64xbf16>, tensor<1x2x256x64xbf16>,
+      tensor<1x2x5xi32>, tensor<1x2x1024xi32>, tensor<1x2x12x2xi32>)
+    k_len(%n : tensor<1xi32>) query_offset(%first) scale(%scale)
+    outs(%o, %lse : tensor<1x2x2048x64xbf16>, tensor<1x2x2048xf32>)
+    {gather = 128 : i64} -> tensor<1x2x2048x64xbf16>, tensor<1x2x2048xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<1x4x256x64xbf16>, %k: tensor<1x2x256x64xbf16>, %v: tensor<1x2x256x64xbf16>,
+    %rows: tensor<1x2x5xi32>, %e: tensor<1x2x1024xi32>, %items: tensor<1x2x12x2xi32>,
+    %n: tensor<1xi32>, %start: tensor<1xi32>, %first: index, %scale: f32,
+    %o: tensor<1x2x2048x64xbf16>, %lse: tensor<1x2x1024xf32>) {
+  // attend_entries, rows of the sums
+  // expected-error @below {{'pisa.attend_entries' op expected dimension 2 of 'partial_lse' [B, Hkv, entries Q G] to be 2048, but got 1024}}
+  %0:2 = pisa.attend_entries #pisa.params<topk = 4> ins(%q, %k, %v, %rows, %e, %items :
+      tensor<1x4x256x64xbf16>, tensor<1x2x256x64xbf16>, tensor<1x2x256x64xbf16>,
+      tensor<1x2x5xi32>, tensor<1x2x1024xi32>, tensor<1x2x12x2xi32>)
+    k_len(%n : tensor<1xi32>) q_start(%start : tensor<1xi32>) query_offset(%first) scale(%scale)
+    outs(%o, %lse : tensor<1x2x2048x64xbf16>, tensor<1x2x1024xf32>)
+    {gather = 128 : i64} -> tensor<1x2x2048x64xbf16>, tensor<1x2x1024xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<1x4x256x64xbf16>, %k: tensor<1x2x256x64xbf16>, %v: tensor<1x2x256x64xbf16>,
+    %rows: tensor<1x2x5xi32>, %e: tensor<1x2x1024xi32>, %items: tensor<1x2x12x2xi32>,
+    %n: tensor<1xi32>, %start: tensor<1xi32>, %first: index, %scale: f32,
+    %o: tensor<1x2x2048x64xbf16>, %lse: tensor<1x2x2048xf32>) {
+  // attend_entries, gather
+  // expected-error @below {{'pisa.attend_entries' op expected 'gather' to be in [1, 1048576], but got 0}}
+  %0:2 = pisa.attend_entries #pisa.params<topk = 4> ins(%q, %k, %v, %rows, %e, %items :
+      tensor<1x4x256x64xbf16>, tensor<1x2x256x64xbf16>, tensor<1x2x256x64xbf16>,
+      tensor<1x2x5xi32>, tensor<1x2x1024xi32>, tensor<1x2x12x2xi32>)
+    k_len(%n : tensor<1xi32>) q_start(%start : tensor<1xi32>) query_offset(%first) scale(%scale)
+    outs(%o, %lse : tensor<1x2x2048x64xbf16>, tensor<1x2x2048xf32>)
+    {gather = 0 : i64} -> tensor<1x2x2048x64xbf16>, tensor<1x2x2048xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %lists: tensor<1x2x256x4xi32>, %p: tensor<1x2x2048x64xbf16>, %l: tensor<1x2x2048xf32>,
+    %first: index, %o: tensor<1x4x256x64xbf16>, %lse: tensor<1x4x128xf32>) {
+  // merge_entries, lse
+  // expected-error @below {{'pisa.merge_entries' op expected dimension 2 of 'lse' [B, Hq, Tq] to be 256, but got 128}}
+  %0:2 = pisa.merge_entries #pisa.params<topk = 4> ins(%lists, %p, %l :
+      tensor<1x2x256x4xi32>, tensor<1x2x2048x64xbf16>, tensor<1x2x2048xf32>)
+    query_offset(%first) outs(%o : tensor<1x4x256x64xbf16>) lse(%lse : tensor<1x4x128xf32>)
+    -> tensor<1x4x256x64xbf16>, tensor<1x4x128xf32>
+  return
+}

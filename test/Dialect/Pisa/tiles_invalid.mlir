@@ -868,3 +868,35 @@ func.func @f(
     -> tensor<1x2x64x32xf32>, tensor<1x2x32xf32>
   return
 }
+
+// -----
+
+func.func @f(
+    %lists: tensor<1x1x16x8xi32>,
+    %limit: index,
+    %u: tensor<?xi32>,
+    %c: tensor<1xi32>,
+    %p: tensor<1x1x16x8xi32>) {
+  // union_nodes, room for the union
+  // expected-error @below {{'pisa.union_nodes' op expected dimension 0 of 'nodes' to be static}}
+  %0:3 = pisa.union_nodes ins(%lists : tensor<1x1x16x8xi32>) limit(%limit)
+    outs(%u, %c, %p : tensor<?xi32>, tensor<1xi32>, tensor<1x1x16x8xi32>)
+    -> tensor<?xi32>, tensor<1xi32>, tensor<1x1x16x8xi32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %lists: tensor<1x1x16x8xi32>,
+    %limit: index,
+    %u: tensor<128xi32>,
+    %c: tensor<1xi32>,
+    %p: tensor<1x1x16x4xi32>) {
+  // union_nodes, places
+  // expected-error @below {{'pisa.union_nodes' op expected dimension 3 of 'places' [1, 1, nq, n] to be 8, but got 4}}
+  %0:3 = pisa.union_nodes ins(%lists : tensor<1x1x16x8xi32>) limit(%limit)
+    outs(%u, %c, %p : tensor<128xi32>, tensor<1xi32>, tensor<1x1x16x4xi32>)
+    -> tensor<128xi32>, tensor<1xi32>, tensor<1x1x16x4xi32>
+  return
+}

@@ -174,19 +174,19 @@ public:
   }
 
   /// Makes a block of columns and their bias.
-  using PackFn = function_ref<Operation *(Value block, Value columns,
-                                          Value bias)>;
+  using PackFn =
+      function_ref<Operation *(Value block, Value columns, Value bias)>;
 
   /// Scores lists from one block of columns after the other.
   class BlockScorer {
   public:
     BlockScorer(TaskBuilder &t, Value packed, Value q, Value scale,
                 int64_t parts, ColumnGroups groups, int64_t limit, PackFn pack)
-        : t(t), packed(packed), scale(t.scoreScale(scale)),
-          heads(dimOf(q, 1)), groups(groups), limit(limit), pack(pack) {
-      columns = t.empty({t.attr(parts * t.paddedDim(dimOf(q, 3))),
-                         t.attr(groups.columns())},
-                        t.operandType());
+        : t(t), packed(packed), scale(t.scoreScale(scale)), heads(dimOf(q, 1)),
+          groups(groups), limit(limit), pack(pack) {
+      columns = t.empty(
+          {t.attr(parts * t.paddedDim(dimOf(q, 3))), t.attr(groups.columns())},
+          t.operandType());
       bias = t.empty({t.attr(groups.columns())}, t.b.getF32Type());
       numQueries = tensor::DimOp::create(t.b, t.loc, q, 2);
     }
@@ -224,18 +224,17 @@ public:
 
   /// Scores of the entries of `lists` below `limit`, from columns gathered for
   /// their union.
-  Value scoreUnion(
-      Value packed, Value lists, Value q, Value scale, int64_t parts,
-      ColumnGroups groups, Value limit, int64_t most, Value init,
-      function_ref<Operation *(Value listed, Value block, Value columns,
-                               Value bias)>
-          pack) {
+  Value scoreUnion(Value packed, Value lists, Value q, Value scale,
+                   int64_t parts, ColumnGroups groups, Value limit,
+                   int64_t most, Value init,
+                   function_ref<Operation *(Value listed, Value block,
+                                            Value columns, Value bias)>
+                       pack) {
     // Whole blocks of them.
-    int64_t capacity =
-        llvm::alignTo(static_cast<uint64_t>(config.getQueryTile() /
-                                            params.getQueryBlock() *
-                                            dimOf(lists, 3)),
-                      static_cast<uint64_t>(groups.nodes));
+    int64_t capacity = llvm::alignTo(
+        static_cast<uint64_t>(config.getQueryTile() / params.getQueryBlock() *
+                              dimOf(lists, 3)),
+        static_cast<uint64_t>(groups.nodes));
     Value nodes = empty({attr(capacity)}, b.getI32Type());
     Value count = empty({attr(1)}, b.getI32Type());
     Value places = empty(tensor::getMixedSizes(b, loc, lists), b.getI32Type());
@@ -323,8 +322,8 @@ FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
       [&](OpBuilder &, Location loc, Value level, ValueRange args) {
         Value drops = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
                                             args[0], t.index(beam));
-        Value next = arith::SelectOp::create(b, loc, drops, t.add(level, one),
-                                             args[1]);
+        Value next =
+            arith::SelectOp::create(b, loc, drops, t.add(level, one), args[1]);
         scf::YieldOp::create(
             b, loc, ValueRange{t.ceilDiv(args[0], t.index(fanout)), next});
       });
@@ -368,8 +367,8 @@ FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
                             Value bias) -> Operation * {
           return PackColumnsOp::create(
               b, loc, TypeRange{columns.getType(), bias.getType()},
-              t.i64(groups.group), t.i64(groups.nodes), getPyramid(),
-              getKLen(), rowBase, block, keysPerRow, listed, columns, bias);
+              t.i64(groups.group), t.i64(groups.nodes), getPyramid(), getKLen(),
+              rowBase, block, keysPerRow, listed, columns, bias);
         };
         Value scores =
             t.config.getCompact()

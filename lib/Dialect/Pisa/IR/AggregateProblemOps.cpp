@@ -40,8 +40,8 @@ public:
   Value empty(ArrayRef<OpFoldResult> sizes, Type elementType) {
     return tensor::EmptyOp::create(b, loc, sizes, elementType);
   }
-  /// A tensor of its own: empty ones of the same sizes are merged, and so is what
-  /// fills them, which costs copies of what is written later.
+  /// A tensor of its own: empty ones of the same sizes are merged, and so is
+  /// what fills them, which costs copies of what is written later.
   Value alloc(ArrayRef<OpFoldResult> sizes, Type elementType) {
     SmallVector<Value> dynamicSizes;
     SmallVector<int64_t> shape;
@@ -125,10 +125,10 @@ public:
         affine::makeComposedFoldedAffineApply(b, loc, s0 + 1, {blocks});
     OpFoldResult items = affine::makeComposedFoldedAffineApply(
         b, loc, s0 + s1.ceilDiv(gather), {blocks, entries});
-    return {alloc({sizes[0], sizes[1], blocks}, b.getI32Type()), listOf(rows),
-            listOf(blocks), listOf(entries),
-            empty({sizes[0], sizes[1], items, b.getIndexAttr(2)},
-                  b.getI32Type())};
+    return {
+        alloc({sizes[0], sizes[1], blocks}, b.getI32Type()), listOf(rows),
+        listOf(blocks), listOf(entries),
+        empty({sizes[0], sizes[1], items, b.getIndexAttr(2)}, b.getI32Type())};
   }
   /// Lists of at most `limit` entries are left out.
   Inverse invert(ParamsAttr params, int64_t gather, int64_t limit, Value lists,
@@ -161,10 +161,9 @@ public:
         getInverseInits(gather, leaves, tensor::getMixedSize(b, loc, leaves, 2),
                         params.getBlockSize(), k);
     Inverse inverse = invert(params, gather, limit, leaves, inits);
-    return create<ScoreEntriesOp>(init.getType(), params,
-                                  b.getI64IntegerAttr(gather), q, k,
-                                  inverse.rows, inverse.entries, inverse.items,
-                                  kLen, scale, init)
+    return create<ScoreEntriesOp>(
+               init.getType(), params, b.getI64IntegerAttr(gather), q, k,
+               inverse.rows, inverse.entries, inverse.items, kLen, scale, init)
         .getResult(0);
   }
 
@@ -345,8 +344,8 @@ static SmallVector<Value> attendByBlock(PhaseBuilder &p, AttentionOp op,
   Value q = op.getQ(), indices = op.getIndices();
   int64_t queryBlock = params.getQueryBlock();
   int64_t listWidth = shaped(indices).getDimSize(3);
-  int64_t rows = queryBlock * shaped(q).getDimSize(1) /
-                 shaped(op.getK()).getDimSize(1);
+  int64_t rows =
+      queryBlock * shaped(q).getDimSize(1) / shaped(op.getK()).getDimSize(1);
   AffineExpr s0, s1, s2;
   bindSymbols(b.getContext(), s0, s1, s2);
   SmallVector<OpFoldResult> qSizes = tensor::getMixedSizes(b, loc, q);
@@ -358,11 +357,10 @@ static SmallVector<Value> attendByBlock(PhaseBuilder &p, AttentionOp op,
   int64_t tile = llvm::alignTo(config.getQueryTile(), queryBlock);
   OpFoldResult length = qSizes[2];
   Value batch = arith::MaxSIOp::create(b, loc, p.dim(q, 0), p.index(1));
-  Value tiles = arith::DivSIOp::create(
-      b, loc, p.index(config.getChunk() / tile), batch);
+  Value tiles =
+      arith::DivSIOp::create(b, loc, p.index(config.getChunk() / tile), batch);
   Value shared = arith::MulIOp::create(
-      b, loc, arith::MaxSIOp::create(b, loc, tiles, p.index(1)),
-      p.index(tile));
+      b, loc, arith::MaxSIOp::create(b, loc, tiles, p.index(1)), p.index(tile));
   OpFoldResult chunk = affine::makeComposedFoldedAffineMin(
       b, loc,
       AffineMap::get(0, 2, {s0, s1.ceilDiv(tile) * tile}, b.getContext()),
@@ -371,9 +369,9 @@ static SmallVector<Value> attendByBlock(PhaseBuilder &p, AttentionOp op,
   OpFoldResult partialRows = p.times(chunkLists, listWidth * rows);
 
   // Scratch of all chunks.
-  PhaseBuilder::Inverse inverseInits = p.getInverseInits(
-      config.getGather(), indices, chunkLists, params.getBlockSize(),
-      op.getK());
+  PhaseBuilder::Inverse inverseInits =
+      p.getInverseInits(config.getGather(), indices, chunkLists,
+                        params.getBlockSize(), op.getK());
   Value partial = p.empty({listSizes[0], listSizes[1], partialRows, oSizes[3]},
                           shaped(q).getElementType());
   Value partialLse =
@@ -401,8 +399,7 @@ static SmallVector<Value> attendByBlock(PhaseBuilder &p, AttentionOp op,
     SmallVector<OpFoldResult> ones(sizes.size(), b.getIndexAttr(1));
     offsets[2] = first;
     sizes[2] = count;
-    return tensor::ExtractSliceOp::create(b, loc, whole, offsets, sizes,
-                                          ones);
+    return tensor::ExtractSliceOp::create(b, loc, whole, offsets, sizes, ones);
   };
   Value someQ = part(q, qSizes, base, size);
   Value lists =
@@ -411,9 +408,9 @@ static SmallVector<Value> attendByBlock(PhaseBuilder &p, AttentionOp op,
                                            /*limit=*/0, lists, inverseInits);
   auto attended = p.create<AttendEntriesOp>(
       TypeRange{partial.getType(), partialLse.getType()}, params,
-      b.getI64IntegerAttr(config.getGather()), someQ, op.getK(),
-      op.getV(), inverse.rows, inverse.entries, inverse.items, kLen,
-      qStart, base, op.getScale(), partial, partialLse);
+      b.getI64IntegerAttr(config.getGather()), someQ, op.getK(), op.getV(),
+      inverse.rows, inverse.entries, inverse.items, kLen, qStart, base,
+      op.getScale(), partial, partialLse);
   SmallVector<OpFoldResult> lseSizes(oSizes.begin(), oSizes.begin() + 3);
   auto someO = part(carried[0], oSizes, base, size);
   SmallVector<tensor::ExtractSliceOp> outs = {someO};
@@ -429,8 +426,8 @@ static SmallVector<Value> attendByBlock(PhaseBuilder &p, AttentionOp op,
   for (auto [out, result, whole] :
        llvm::zip(outs, merged.getResults(), carried))
     next.push_back(tensor::InsertSliceOp::create(
-        b, loc, result, whole, out.getMixedOffsets(),
-        out.getMixedSizes(), out.getMixedStrides()));
+        b, loc, result, whole, out.getMixedOffsets(), out.getMixedSizes(),
+        out.getMixedStrides()));
   scf::YieldOp::create(b, loc, next);
   return llvm::to_vector_of<Value>(loop.getResults());
 }

@@ -239,10 +239,9 @@ LogicalResult MergeEntriesOp::verify() {
     return failure();
   if (!getLse())
     return success();
-  return verifyShape(*this, {"lse",
-                             getLse(),
-                             {batch, dimOf(o, 1), dimOf(o, 2)},
-                             "[B, Hq, Tq]"});
+  return verifyShape(
+      *this,
+      {"lse", getLse(), {batch, dimOf(o, 1), dimOf(o, 2)}, "[B, Hq, Tq]"});
 }
 
 LogicalResult PrescoreBlocksOp::verify() {

@@ -156,10 +156,10 @@ LogicalResult UnionNodesOp::verify() {
       failed(verifyStaticDim(*this, "lists", lists, 3)) ||
       failed(verifyStaticDim(*this, "nodes", getNodes(), 0)))
     return failure();
-  return verifyShapes(*this, {{"count", getCount(), {1}, "of one number"},
-                              {"places", getPlaces(),
-                               llvm::to_vector(shaped(lists).getShape()),
-                               "[1, 1, nq, n]"}});
+  return verifyShapes(
+      *this, {{"count", getCount(), {1}, "of one number"},
+              {"places", getPlaces(), llvm::to_vector(shaped(lists).getShape()),
+               "[1, 1, nq, n]"}});
 }
 
 LogicalResult ScoreBlockOp::verify() {

@@ -49,8 +49,7 @@ struct DpsModel
     // and every entry has a place of its own. A read would be a conflict
     // between tiles, and each would get a copy of what all of them are to
     // write.
-    if (isa<CountEntriesOp, ListEntriesOp, ScoreEntriesOp, AttendEntriesOp>(
-            op))
+    if (isa<CountEntriesOp, ListEntriesOp, ScoreEntriesOp, AttendEntriesOp>(op))
       return false;
     return cast<PisaOpInterface>(op).readsInit(operand);
   }
@@ -114,9 +113,10 @@ void pisa::registerBufferizableOpInterfaceExternalModels(
     attachDps<BuildPyramidOp, RouteOp, AttentionOp, PoolLeavesOp, PoolNodesOp,
               RouteUpperOp, ScoreBlocksOp, PrescoreBlocksOp, SelectTopkOp,
               AttendTilesOp, PackQueriesOp, PackColumnsOp, PackAtomsOp,
-              PackValuesOp, ExpandNodesOp, UnionNodesOp, ScoreBlockOp, AttendBlockOp,
-              FinishAttentionOp, CountEntriesOp, PlaceEntriesOp, ListEntriesOp,
-              ScoreEntriesOp, AttendEntriesOp, MergeEntriesOp>(context);
+              PackValuesOp, ExpandNodesOp, UnionNodesOp, ScoreBlockOp,
+              AttendBlockOp, FinishAttentionOp, CountEntriesOp, PlaceEntriesOp,
+              ListEntriesOp, ScoreEntriesOp, AttendEntriesOp, MergeEntriesOp>(
+        context);
     NextBlockOp::attachInterface<ReaderModel<NextBlockOp>>(*context);
     CheckIndicesOp::attachInterface<ReaderModel<CheckIndicesOp>>(*context);
   });

@@ -15,8 +15,8 @@
 #include "pisa/Dialect/Pisa/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -99,8 +99,8 @@ void setLegal(ConversionTarget &target, Level level) {
                       ScoreEntriesOp, AttendEntriesOp, MergeEntriesOp>();
     target.addLegalOp<PoolLeavesOp, PoolNodesOp, SelectTopkOp, CheckIndicesOp,
                       PackQueriesOp, PackColumnsOp, PackAtomsOp, PackValuesOp,
-                      NextBlockOp, ExpandNodesOp, UnionNodesOp, ScoreBlockOp, AttendBlockOp,
-                      FinishAttentionOp>();
+                      NextBlockOp, ExpandNodesOp, UnionNodesOp, ScoreBlockOp,
+                      AttendBlockOp, FinishAttentionOp>();
     return;
   default:
     llvm_unreachable("handled above");

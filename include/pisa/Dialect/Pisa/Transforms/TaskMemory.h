@@ -38,8 +38,8 @@ struct ByteRange {
   }
 };
 
-/// A barrier of all warps. bar.sync counts a warp when its first lanes arrive, so
-/// lanes that left a loop at different times meet first.
+/// A barrier of all warps. bar.sync counts a warp when its first lanes arrive,
+/// so lanes that left a loop at different times meet first.
 void createTaskBarrier(OpBuilder &b, Location loc);
 
 /// What an operand of a tile op was cut from: the static storage.
