@@ -105,16 +105,13 @@ def Pisa_LoweringConfigAttr : Pisa_Attr<"LoweringConfig", "lowering_config"> {
     #pisa.lowering_config<query_tile = 64, leaf_tile = 256, row_tile = 4, column_tile = 64>
     ```
   }];
-  let parameters = (ins "int64_t":$query_tile, "int64_t":$leaf_tile,
-      "int64_t":$row_tile, "int64_t":$column_tile,
-      DefaultValuedParameter<"int64_t", "0",
-                             "entries gathered for a leaf">:$gather,
-      DefaultValuedParameter<"int64_t", "0",
-                             "queries attended key block by key block">:$chunk,
-      DefaultValuedParameter<"bool", "false",
-                             "whether candidates are gathered">:$compact,
-      OptionalParameter<"::mlir::Type",
-                        "type of matrix operands">:$operand_type);
+  let parameters = (ins
+    "int64_t":$query_tile, "int64_t":$leaf_tile, "int64_t":$row_tile,
+    "int64_t":$column_tile,
+    DefaultValuedParameter<"int64_t", "0", "entries gathered for a leaf">:$gather,
+    DefaultValuedParameter<"int64_t", "0", "queries attended key block by key block">:$chunk,
+    DefaultValuedParameter<"bool", "false", "whether candidates are gathered">:$compact,
+    OptionalParameter<"::mlir::Type", "type of matrix operands">:$operand_type);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

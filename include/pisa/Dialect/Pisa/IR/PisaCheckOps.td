@@ -13,9 +13,8 @@ include "pisa/Dialect/Pisa/IR/PisaOpBase.td"
 
 def Pisa_CheckStatus : MemRefRankOf<[I64], [1]>;
 
-def Pisa_CheckRowsOp
-    : Op<Pisa_Dialect,
-         "check_rows", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Pisa_CheckRowsOp : Op<Pisa_Dialect, "check_rows", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "note the first list with an entry twice";
   let description = [{
     The one element of `status` becomes the least (unsigned) of what it was and of
@@ -36,16 +35,15 @@ def Pisa_CheckRowsOp
     ```
   }];
   let arguments = (ins MemRefRankOf<[I32], [4]>:$lists, Index:$first_row,
-      Pisa_CheckStatus:$status);
+                       Pisa_CheckStatus:$status);
   let assemblyFormat = [{
     $lists `first_row` `(` $first_row `)` `status` `(` $status `:` type($status) `)`
     attr-dict `:` type($lists)
   }];
 }
 
-def Pisa_AwaitCheckOp
-    : Op<Pisa_Dialect,
-         "await_check", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Pisa_AwaitCheckOp : Op<Pisa_Dialect, "await_check", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "end the invocation if a check found something";
   let description = [{
     The host waits for the `check_rows` that came before and reads `status`. If that
@@ -63,7 +61,7 @@ def Pisa_AwaitCheckOp
     ```
   }];
   let arguments = (ins Pisa_CheckStatus:$status, Index:$kv_heads,
-      Index:$query_blocks);
+                       Index:$query_blocks);
   let assemblyFormat = [{
     $status `kv_heads` `(` $kv_heads `)` `query_blocks` `(` $query_blocks `)`
     attr-dict `:` type($status)

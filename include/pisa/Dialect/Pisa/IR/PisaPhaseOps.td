@@ -547,11 +547,9 @@ def Pisa_AttendTilesOp : Pisa_AggregatePhaseOp<"attend_tiles", 8,
   }];
 }
 
-def Pisa_AttendEntriesOp
-    : Pisa_PhaseOp<"attend_entries", 10,
-                   ["Heads", "KeyValue", "KeyValue", "KeyValue", "KeyValue",
-                    "Item", "Batch", "Batch", "Whole", "Whole", "KeyValue",
-                    "KeyValue"]> {
+def Pisa_AttendEntriesOp : Pisa_PhaseOp<"attend_entries", 10,
+    ["Heads", "KeyValue", "KeyValue", "KeyValue", "KeyValue", "Item", "Batch",
+     "Batch", "Whole", "Whole", "KeyValue", "KeyValue"]> {
   let summary = "attention of each listed query to one block, by block";
   let description = [{
     Iteration space: (B, Hkv, items). The strategy in which a task holds one block of
@@ -586,11 +584,11 @@ def Pisa_AttendEntriesOp
     }
     ```
   }];
-  let arguments = (ins Pisa_ParamsAttr:$params, I64Attr:$gather, Pisa_Heads:$q,
-      Pisa_Heads:$k, Pisa_Heads:$v, Pisa_I32x3:$rows, Pisa_I32x3:$entries,
-      Pisa_I32x4:$items, Pisa_I32x1:$k_len, Optional<Pisa_I32x1>:$q_start,
-      Index:$query_offset, F32:$scale, Pisa_Heads:$partial,
-      Pisa_F32x3:$partial_lse);
+  let arguments = (ins Pisa_ParamsAttr:$params, I64Attr:$gather,
+    Pisa_Heads:$q, Pisa_Heads:$k, Pisa_Heads:$v, Pisa_I32x3:$rows,
+    Pisa_I32x3:$entries, Pisa_I32x4:$items, Pisa_I32x1:$k_len,
+    Optional<Pisa_I32x1>:$q_start, Index:$query_offset, F32:$scale,
+    Pisa_Heads:$partial, Pisa_F32x3:$partial_lse);
   let assemblyFormat = [{
     $params `ins` `(` $q `,` $k `,` $v `,` $rows `,` $entries `,` $items `:`
     type($q) `,` type($k) `,` type($v) `,` type($rows) `,` type($entries) `,`
@@ -600,15 +598,13 @@ def Pisa_AttendEntriesOp
     `outs` `(` $partial `,` $partial_lse `:` type($partial) `,`
     type($partial_lse) `)` attr-dict (`->` type($results)^)?
   }];
-  let extraClassDeclaration = dpsDeclaration#kindsDeclaration#[{
+  let extraClassDeclaration = dpsDeclaration # kindsDeclaration # [{
     bool readsInit(::mlir::OpOperand &) { return true; }
   }];
 }
 
-def Pisa_MergeEntriesOp
-    : Pisa_PhaseOp<
-          "merge_entries",
-          4, ["Item", "KeyValue", "KeyValue", "Offset", "Query", "Query"]> {
+def Pisa_MergeEntriesOp : Pisa_PhaseOp<"merge_entries", 4,
+    ["Item", "KeyValue", "KeyValue", "Offset", "Query", "Query"]> {
   let summary = "attention over given blocks, from its parts";
   let description = [{
     Iteration space: (B, Hkv, NQ). Adds up what `attend_entries` left, in the order
@@ -635,8 +631,8 @@ def Pisa_MergeEntriesOp
     ```
   }];
   let arguments = (ins Pisa_ParamsAttr:$params, Pisa_I32x4:$lists,
-      Pisa_Heads:$partial, Pisa_F32x3:$partial_lse, Index:$query_offset,
-      Pisa_Heads:$o, Optional<Pisa_F32x3>:$lse);
+    Pisa_Heads:$partial, Pisa_F32x3:$partial_lse, Index:$query_offset,
+    Pisa_Heads:$o, Optional<Pisa_F32x3>:$lse);
   let assemblyFormat = [{
     $params `ins` `(` $lists `,` $partial `,` $partial_lse `:` type($lists) `,`
     type($partial) `,` type($partial_lse) `)` `query_offset` `(` $query_offset `)`

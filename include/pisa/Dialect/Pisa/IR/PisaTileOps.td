@@ -91,8 +91,8 @@ def Pisa_PackColumnsOp : Pisa_TileOp<"pack_columns", 6> {
     ```
   }];
   let arguments = (ins I64Attr:$group, I64Attr:$nodes, Pisa_Heads:$source,
-      Pisa_I32x1:$k_len, Index:$row_base, Index:$block, Index:$keys_per_row,
-      Optional<Pisa_I32x1>:$listed, Pisa_Packed2:$columns, Pisa_F32x1:$bias);
+    Pisa_I32x1:$k_len, Index:$row_base, Index:$block, Index:$keys_per_row,
+    Optional<Pisa_I32x1>:$listed, Pisa_Packed2:$columns, Pisa_F32x1:$bias);
   let assemblyFormat = [{
     `ins` `(` $source `:` type($source) `)` `k_len` `(` $k_len `:` type($k_len) `)`
     `row_base` `(` $row_base `)` `block` `(` $block `)`
@@ -264,7 +264,7 @@ def Pisa_UnionNodesOp : Pisa_TileOp<"union_nodes", 2> {
     ```
   }];
   let arguments = (ins Pisa_I32x4:$lists, Index:$limit, Pisa_I32x1:$nodes,
-      Pisa_I32x1:$count, Pisa_I32x4:$places);
+                       Pisa_I32x1:$count, Pisa_I32x4:$places);
   let assemblyFormat = [{
     `ins` `(` $lists `:` type($lists) `)` `limit` `(` $limit `)`
     `outs` `(` $nodes `,` $count `,` $places `:` type($nodes) `,` type($count) `,`

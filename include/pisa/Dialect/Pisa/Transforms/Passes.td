@@ -31,14 +31,13 @@ def PisaSetLoweringConfigPass : Pass<"pisa-set-lowering-config"> {
       #pisa.lowering_config<query_tile = 64, leaf_tile = 256, row_tile = 4, column_tile = 64>}
     ```
   }];
-  let options =
-      [Option<"target", "target", "std::string", "\"cpu\"", "cpu or nvptx">,
-       Option<"vectorBits", "vector-bits", "int64_t", "512",
-              "Width of the CPU's vector registers: 128, 256 or 512">,
-       Option<"taskRows", "task-rows", "int64_t", "64",
-              "Rows (queries times heads of a group) of a task on NVPTX">,
-       Option<
-           "partialBytes", "partial-bytes", "int64_t", "0",
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "cpu or nvptx">,
+    Option<"vectorBits", "vector-bits", "int64_t", "512",
+           "Width of the CPU's vector registers: 128, 256 or 512">,
+    Option<"taskRows", "task-rows", "int64_t", "64",
+           "Rows (queries times heads of a group) of a task on NVPTX">,
+    Option<"partialBytes", "partial-bytes", "int64_t", "0",
            "Scratch for partial outputs of attention key block by key block on "
            "NVPTX; 0: attention by tiles of queries">,
   ];
