@@ -108,19 +108,21 @@ def test_copies_in_a_pipeline():
     check(CASES["plain"], queries=40, keys=120, length=120, options="pipeline-copies=true")
 
 
-def test_the_gpu_chooses_what_the_cpu_chooses():
+@pytest.mark.parametrize("name", ["odd group", "a group of two tiles"])
+def test_the_gpu_chooses_what_the_cpu_chooses(name):
     torch = pytest.importorskip("torch")
     import pisa
 
-    case = CASES["odd group"]
+    case = CASES[name]
     q, k, v, lists, _, _, _ = run(case, 150, 150, 150)
 
     def tensor(x):
         return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16).transpose(1, 2)
 
     expected = pisa.attention(
-        tensor(q), tensor(k), tensor(v), topk=5, block_size=16, return_indices=True
-    )[-1]
+        tensor(q), tensor(k), tensor(v), topk=case["topk"], block_size=case["block"],
+        return_indices=True,
+    )[-1]  # fmt: skip
     differs = (torch.from_numpy(lists) != expected).any(-1).float().mean()
     assert differs <= 0.01
 

@@ -159,7 +159,9 @@ struct ScoreEntries : TaskPattern<ScoreEntriesOp> {
                     [&](Value r, ValueRange sum) -> SmallVector<Value> {
                       Value term = e.load(terms, {e.add(row0, r), zero});
                       Value more = arith::AddFOp::create(e, sum[0], term);
-                      if (gather.queryBlock == 1)
+                      // Whole tiles of one query.
+                      if (gather.queryBlock == 1 &&
+                          (gather.real <= kRows || gather.real % kRows == 0))
                         return {more};
                       Value real =
                           e.cmp(arith::CmpIPredicate::slt, r, rowsLeft);
