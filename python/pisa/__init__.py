@@ -15,11 +15,17 @@ query_block; NQ = ceil(Tq / Q). Lengths are in tokens, sizes in elements, times 
     ((1, 1000, 8, 64), (1, 2, 1000, 8), [14, 15])
 """
 
+import sys as _sys
+
 from ._threads import get_num_threads, set_num_threads
 from .compiler import Module, compile
 from .explanation import Explanation, explain
 from .indices import from_block_lists, to_block_lists
 from .ops import Pyramid, attention, block_sparse_attention, build_pyramid, route
+
+if "torch" in _sys.modules:
+    # Programs that torch.export saved name the operators before anything has called them.
+    from . import _torch as _torch
 
 __version__ = "0.1.0"
 

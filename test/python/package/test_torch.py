@@ -1,6 +1,8 @@
 """As PyTorch's users meet it."""
 
 import copy
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -281,6 +283,19 @@ def test_modules_that_use_it_can_be_copied_and_exported():
     q, k, v = qkv()
     exported = torch.export.export(module, (q, k, v))
     assert torch.equal(exported.module()(q, k, v), module(q, k, v))
+
+
+def test_saved_programs_load_in_another_process(tmp_path):
+    class Attend(torch.nn.Module):
+        def forward(self, q, k, v):
+            return pisa.attention(q, k, v, topk=4, block_size=16)
+
+    path = str(tmp_path / "attend.pt2")
+    torch.export.save(torch.export.export(Attend(), qkv()), path)
+    code = f"import torch, pisa; print(torch.export.load({path!r}).graph)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert loaded.returncode == 0, loaded.stderr
+    assert "torch.ops.pisa.attention" in loaded.stdout
 
 
 def test_no_gradient_reaches_the_selection():
