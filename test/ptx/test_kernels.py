@@ -80,6 +80,19 @@ def test_attention_over_what_was_chosen(name):
     check(CASES[name], queries=70, keys=200, length=190)
 
 
+def test_a_block_in_parts():
+    """Keys and values of 256 rows of 256 elements exceed the memory of a task."""
+    case = dict(heads=2, kv_heads=1, dim=256, topk=3, block=256, params="topk = 3")
+    check(case, queries=20, keys=900, length=850)
+
+
+def test_fewer_warps_where_memory_is_short():
+    case = dict(
+        heads=3, kv_heads=1, dim=16, topk=4, block=16, params="topk = 4, beam = 512, fanout = 8"
+    )
+    check(case, queries=5, keys=300, length=290)
+
+
 # A row of partial outputs has value_dim * 2 + 4 bytes: chunks of one tile, and of all queries.
 @pytest.mark.parametrize("partial", ["partial-bytes=1", "partial-bytes=1000000"])
 @pytest.mark.parametrize("name", CASES)

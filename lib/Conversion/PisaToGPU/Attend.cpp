@@ -33,7 +33,6 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
     ParamsAttr params = op.getParams();
     RowLayout layout = RowLayout::get(e, op.getQueries(),
                                       params.getQueryBlock(), op.getHeads());
-    int64_t blockSize = params.getBlockSize();
     int64_t depth = e.staticDim(op.getQueries(), 2);
     Value rows = e.rowsOf(op.getQueries());
     Value columns = getStorage(op.getColumns());
@@ -52,7 +51,7 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
                       e.load(sums, place)};
         Mask mask = Mask::get(e, op, layout, tile, listed);
         state.attend(
-            e, q, columns, values, scale, blockSize,
+            e, q, columns, values, scale, op.getNumKeys(),
             [&](Value s, Piece piece) { return mask.apply(e, s, piece); });
         e.store(state.acc, accs, place);
         e.store(state.max, maxs, place);
@@ -72,7 +71,7 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
     static Mask get(WarpEmitter &e, AttendBlockOp op, const RowLayout &layout,
                     Value tile, Value listed) {
       ParamsAttr params = op.getParams();
-      int64_t blockSize = params.getBlockSize();
+      int64_t numKeys = op.getNumKeys();
       auto [block, row] = layout.blockAndRow(e, tile);
       // Rows whose list does not name the block see nothing of it.
       Value bit = arith::AndIOp::create(
@@ -80,7 +79,7 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
           e.spread(e.i32(1), 1));
       Value isListed =
           e.cmp(arith::CmpIPredicate::ne, bit, e.spread(e.i32(0), 1));
-      Value limits = e.spread(e.i32(blockSize), 1);
+      Value limits = e.spread(e.i32(numKeys), 1);
       int32_t all =
           layout.blocksPerTile() == 32
               ? -1
@@ -93,7 +92,9 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
                             op.getQueryOffset());
         Value base = e.add(start, e.mul(layout.firstBlock(e, tile),
                                         e.idx(params.getQueryBlock())));
-        Value firstKey = e.mul(op.getBlock(), e.idx(blockSize));
+        Value firstKey =
+            e.add(e.mul(op.getBlock(), e.idx(params.getBlockSize())),
+                  e.idx(op.getFirstKey()));
         // Clamped, so that any distance fits in i32.
         Value distance = e.sub(base, firstKey);
         Value near = e.max(e.min(distance, e.idx(1 << 24)), e.idx(-(1 << 24)));
@@ -104,7 +105,7 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
         limits = e.add(query, e.spread(e.toI32(near), 1));
         // The tile's first query sees the whole block, and so do the others.
         Value cut =
-            e.cmp(arith::CmpIPredicate::slt, near, e.idx(blockSize - 1));
+            e.cmp(arith::CmpIPredicate::slt, near, e.idx(numKeys - 1));
         mask.needed = arith::OrIOp::create(e, mask.needed, cut);
       }
       mask.limits =
@@ -115,7 +116,7 @@ struct AttendBlock : TaskPattern<AttendBlockOp> {
           memref::ExpandShapeOp::create(e, ArrayRef<int64_t>{1, numColumns},
                                         getStorage(op.getBias()), groups);
       // Keys past the end are the last of a block, and their bias is not 0.
-      Value last = e.load(mask.bias, {e.idx(0), e.idx(blockSize - 1)});
+      Value last = e.load(mask.bias, {e.idx(0), e.idx(numKeys - 1)});
       Value partial =
           arith::CmpFOp::create(e, arith::CmpFPredicate::UNE, last, e.f32(0));
       mask.needed = arith::OrIOp::create(e, mask.needed, partial);

@@ -31,7 +31,8 @@ struct AttendBlock : OpRewritePattern<AttendBlockOp> {
     Value zero = e.idx(0);
     Value s = e.scratch({rowTile, columns}, e.getF32Type());
     Value alphas = e.scratch({rowTile}, e.getF32Type());
-    Value firstKey = e.mul(op.getBlock(), e.idx(params.getBlockSize()));
+    Value firstKey = e.add(e.mul(op.getBlock(), e.idx(params.getBlockSize())),
+                           e.idx(op.getFirstKey()));
     Value start;
     if (params.getCausal())
       start =

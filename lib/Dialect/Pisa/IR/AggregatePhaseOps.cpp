@@ -138,12 +138,11 @@ public:
   /// A leaf's keys are the children of one node.
   ColumnGroups keyColumns() { return {params.getBlockSize(), 1}; }
 
-  Operation *packKeys(Value k, Value kLen, Value block, Value columns,
-                      Value bias) {
+  Operation *packKeys(Value k, Value kLen, ColumnGroups groups, Value block,
+                      Value columns, Value bias) {
     return PackColumnsOp::create(
-        b, loc, TypeRange{columns.getType(), bias.getType()},
-        i64(keyColumns().group), i64(keyColumns().nodes), k, kLen, index(0),
-        block, /*keys_per_row=*/index(1), /*listed=*/Value(), columns, bias);
+        b, loc, TypeRange{columns.getType(), bias.getType()}, i64(groups.group),
+        i64(groups.nodes), k, kLen, index(0), block, /*keys_per_row=*/index(1), /*listed=*/Value(), columns, bias);
   }
 
   /// Emits a loop over the union of `lists`, in ascending order. `step` gets
@@ -404,7 +403,7 @@ FailureOr<SmallVector<Value>> ScoreBlocksOp::decomposeOperation(OpBuilder &b) {
       packed, t.stageLists(getLeaves()), getQ(), getScale(), /*parts=*/1,
       groups, t.leavesOf(getKLen()), getLimit(), getScores(),
       [&](Value block, Value columns, Value bias) -> Operation * {
-        return t.packKeys(getK(), getKLen(), block, columns, bias);
+        return t.packKeys(getK(), getKLen(), groups, block, columns, bias);
       })};
 }
 
@@ -459,28 +458,39 @@ FailureOr<SmallVector<Value>> AttendTilesOp::decomposeOperation(OpBuilder &b) {
   Value max = t.filled({queryBlocks, rows}, b.getF32FloatAttr(-inf));
   Value sum = t.filled({queryBlocks, rows}, b.getF32FloatAttr(0));
 
-  ColumnGroups groups = t.keyColumns();
+  // A block of keys, or one part of it after the other.
+  int64_t numKeys = t.config.getKeyTile() ? t.config.getKeyTile() : blockSize;
+  int64_t parts = blockSize / numKeys;
+  ColumnGroups groups{numKeys, 1};
   Value columns =
       t.empty({t.attr(t.paddedDim(dimOf(getQ(), 3))), t.attr(groups.columns())},
               t.operandType());
   Value bias = t.empty({t.attr(groups.columns())}, b.getF32Type());
-  Value values = t.empty({t.attr(blockSize), valueDim}, t.operandType());
+  Value values = t.empty({t.attr(numKeys), valueDim}, t.operandType());
   Value lists = t.stageLists(getIndices());
   ValueRange state = t.forEachBlock(
       lists, /*divisor=*/1, limit, {acc, max, sum},
-      [&](Value block, ValueRange carried) -> SmallVector<Value> {
-        Operation *packedKeys =
-            t.packKeys(getK(), getKLen(), block, columns, bias);
-        auto packedValues = PackValuesOp::create(
-            b, loc, values.getType(), getV(), getKLen(), block, values);
-        auto attend = AttendBlockOp::create(
-            b, loc, carried.getTypes(), params, t.i64(dimOf(getQ(), 1)),
-            t.i64(t.config.getRowTile()), t.i64(t.config.getColumnTile()),
-            packed, packedKeys->getResult(0), packedKeys->getResult(1),
-            packedValues.getResult(0), lists, block, getQStart(),
-            getQueryOffset(), t.scoreScale(getScale()), carried[0], carried[1],
-            carried[2]);
-        return llvm::to_vector_of<Value>(attend.getResults());
+      [&](Value block, ValueRange carried) {
+        SmallVector<Value> state(carried);
+        for (int64_t part = 0; part < parts; ++part) {
+          Value number = block;
+          if (parts > 1)
+            number = t.add(t.mul(block, t.index(parts)), t.index(part));
+          Operation *packedKeys = t.packKeys(getK(), getKLen(), groups, number,
+                                             columns, bias);
+          auto packedValues = PackValuesOp::create(
+              b, loc, values.getType(), getV(), getKLen(), number, values);
+          auto attend = AttendBlockOp::create(
+              b, loc, ValueRange(state).getTypes(), params,
+              t.i64(dimOf(getQ(), 1)), t.i64(t.config.getRowTile()),
+              t.i64(t.config.getColumnTile()), t.i64(part), packed,
+              packedKeys->getResult(0), packedKeys->getResult(1),
+              packedValues.getResult(0), lists, block, getQStart(),
+              getQueryOffset(), t.scoreScale(getScale()), state[0], state[1],
+              state[2]);
+          state.assign(attend.getResults().begin(), attend.getResults().end());
+        }
+        return state;
       });
   auto finish = FinishAttentionOp::create(
       b, loc, getResultTypes(), t.i64(params.getQueryBlock()), state[0],

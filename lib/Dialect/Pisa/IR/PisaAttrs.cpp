@@ -98,7 +98,8 @@ LogicalResult ParamsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 LoweringConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                            int64_t queryTile, int64_t leafTile, int64_t rowTile,
-                           int64_t columnTile, int64_t gather, int64_t chunk,
+                           int64_t columnTile, int64_t keyTile,
+                           int64_t gather, int64_t chunk,
                            bool /*compact*/, Type operandType) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     constexpr int64_t most = 1 << 20;
@@ -107,7 +108,9 @@ LoweringConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected '" << name << "' to be in [1, " << most
                        << "], but got " << value;
   };
-  for (auto [name, value] : {std::pair("gather", gather), {"chunk", chunk}})
+  for (auto [name, value] : {std::pair("key_tile", keyTile),
+                             {"gather", gather},
+                             {"chunk", chunk}})
     if (value < 0 || value > 1 << 20)
       return emitError() << "expected '" << name << "' to be in [0, "
                          << (1 << 20) << "], but got " << value;

@@ -209,18 +209,24 @@ LogicalResult AttendBlockOp::verify() {
                          << " rows of 'queries', but got " << getRowTile();
   if (getParams().getCausal() && !getQStart())
     return emitOpError("expected 'q_start' in causal attention, but got none");
+  int64_t blockSize = getParams().getBlockSize();
+  if (failed(verifyStaticDim(*this, "values", getValues(), 0)))
+    return failure();
+  if (int64_t keys = getNumKeys(); keys < 1 || blockSize % keys != 0)
+    return emitOpError() << "expected the rows of 'values' to divide C = "
+                         << blockSize << ", but got " << keys;
+  if (int64_t parts = blockSize / getNumKeys();
+      getPart() < 0 || static_cast<int64_t>(getPart()) >= parts)
+    return emitOpError() << "expected 'part' to be one of " << parts
+                         << ", but got " << static_cast<int64_t>(getPart());
   if (failed(verifyShapes(
           *this,
-          {{"values",
-            getValues(),
-            {getParams().getBlockSize(), kAny},
-            "[C, Dv]"},
-           {"acc", acc, {nq, rows, dimOf(getValues(), 1)}, "[nq, M, Dv]"},
+          {{"acc", acc, {nq, rows, dimOf(getValues(), 1)}, "[nq, M, Dv]"},
            {"max", getMax(), {nq, rows}, "[nq, M]"},
            {"sum", getSum(), {nq, rows}, "[nq, M]"}})))
     return failure();
   return verifyColumns(*this, getColumns(), getBias(), dimOf(queries, 2),
-                       getParams().getBlockSize());
+                       getNumKeys());
 }
 
 LogicalResult FinishAttentionOp::verify() {

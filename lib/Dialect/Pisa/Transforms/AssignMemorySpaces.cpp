@@ -268,10 +268,6 @@ struct AssignMemorySpaces
   }
 
   LogicalResult assign(scf::ForallOp task) {
-    int64_t numWarps = getNumWarps(task);
-    if (int64_t minBlocks = getMinBlocks(task, numWarps))
-      task->setAttr(kMinBlocksAttr,
-                    IntegerAttr::get(IndexType::get(&getContext()), minBlocks));
     // Positions of the ops of the task's body, for lifetimes.
     Block *body = task.getBody();
     llvm::DenseMap<Operation *, int64_t> position;
@@ -346,12 +342,19 @@ struct AssignMemorySpaces
       views[view] = view;
       replace(b, alloc, view, storages[alloc]);
     }
-    task.walk([&](Operation *op) {
-      if (int64_t bytes = getScratchBytes(op, numWarps))
-        wanted.push_back({op, bytes, positionOf(op), positionOf(op)});
-    });
-
-    int64_t total = place(wanted);
+    // Fewer warps want less scratch.
+    int64_t numWarps = getNumWarps(task), total = 0;
+    size_t numBuffers = wanted.size();
+    for (;; numWarps /= 2) {
+      wanted.truncate(numBuffers);
+      task.walk([&](Operation *op) {
+        if (int64_t bytes = getScratchBytes(op, numWarps))
+          wanted.push_back({op, bytes, positionOf(op), positionOf(op)});
+      });
+      total = place(wanted);
+      if (total <= maxSharedBytes || numWarps == 1)
+        break;
+    }
     if (total > maxSharedBytes)
       return task.emitOpError()
              << "not implemented for NVPTX: a task needs " << total
@@ -366,6 +369,8 @@ struct AssignMemorySpaces
       views[w.op].getByteShiftMutable().assign(
           arith::ConstantIndexOp::create(b, w.offset));
     }
+    if (int64_t minBlocks = getMinBlocks(task, numWarps))
+      task->setAttr(kMinBlocksAttr, b.getIndexAttr(minBlocks));
     task->setAttr(kNumWarpsAttr, b.getI64IntegerAttr(numWarps));
     task->setAttr(kSharedBytesAttr, b.getI64IntegerAttr(total));
     if (total == 0)
@@ -376,8 +381,10 @@ struct AssignMemorySpaces
   /// First fit, in the order of the largest first; returns the total.
   static int64_t place(SmallVectorImpl<Wanted> &wanted) {
     SmallVector<Wanted *> order;
-    for (Wanted &w : wanted)
+    for (Wanted &w : wanted) {
+      w.offset = 0;
       order.push_back(&w);
+    }
     llvm::stable_sort(order,
                       [](Wanted *x, Wanted *y) { return x->bytes > y->bytes; });
     int64_t total = 0;

@@ -55,7 +55,7 @@ LoweringConfigAttr getConfig(Operation *op, ParamsAttr params, int64_t heads,
   int64_t queryTile = llvm::alignTo(kQueryTile, queryBlock);
   return LoweringConfigAttr::get(op->getContext(), queryTile, kLeafTile,
                                  getRowTile(queryBlock * heads, budget),
-                                 budget.columnTile, /*gather=*/0,
+                                 budget.columnTile, /*key_tile=*/0, /*gather=*/0,
                                  /*chunk=*/0, /*compact=*/false,
                                  /*operand_type=*/Type());
 }
@@ -71,6 +71,8 @@ constexpr int64_t kGpuColumnTile = 64;
 /// Workgroup memory for a block's keys and values, what sm_80 has less some
 /// kilobytes for everything else.
 constexpr int64_t kBlockBytes = 160000;
+/// The same beside a tile of 64 rows of 256 elements.
+constexpr int64_t kKeyBytes = 120000;
 /// Workgroup memory for the lists of a task: what leaves room for four tasks on
 /// a multiprocessor with W = 16, and for one with W = 512.
 constexpr int64_t kListBytes = 65536;
@@ -87,15 +89,28 @@ int64_t getChunk(AttentionOp op, int64_t queryTile, int64_t bytes) {
          queryTile;
 }
 
+/// A head dimension as rows are stored, without their padding.
+int64_t getRowWidth(Value x) {
+  int64_t dim = cast<ShapedType>(x.getType()).getShape().back();
+  return static_cast<int64_t>(
+      llvm::alignTo(static_cast<uint64_t>(dim), kMatrixRows));
+}
+
+/// The largest part of a block whose keys and values leave room for a tile of
+/// queries in the workgroup memory of any chip; 0: all of it.
+int64_t getKeyTile(AttentionOp op) {
+  int64_t rowBytes =
+      2 * (getRowWidth(op.getQ()) + getRowWidth(op.getV()) + kMatrixRows);
+  int64_t blockSize = op.getParams().getBlockSize(), tile = blockSize;
+  while (tile * rowBytes > kKeyBytes)
+    tile /= 2;
+  return tile == blockSize ? 0 : tile;
+}
+
 /// Whether a block's keys and values and the rows of four warps, twice, fit in
 /// the workgroup memory of any chip.
 bool fitsByBlock(AttentionOp op) {
-  auto width = [](Value x) {
-    int64_t dim = cast<ShapedType>(x.getType()).getShape().back();
-    return static_cast<int64_t>(
-        llvm::alignTo(static_cast<uint64_t>(dim), kMatrixRows));
-  };
-  int64_t depth = width(op.getQ()), valueDim = width(op.getV());
+  int64_t depth = getRowWidth(op.getQ()), valueDim = getRowWidth(op.getV());
   int64_t pad = kMatrixRows / 2;
   int64_t elements =
       op.getParams().getBlockSize() * (depth + valueDim + 2 * pad) +
@@ -128,7 +143,9 @@ LoweringConfigAttr getGpuConfig(Operation *op, ParamsAttr params, int64_t heads,
   if (isa<RouteOp>(op))
     blocks = limitByLists(params, blocks, paddedRows);
   int64_t queryTile = blocks * queryBlock, gather = kGatheredRows / paddedRows;
-  int64_t chunk = 0;
+  int64_t chunk = 0, keyTile = 0;
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    keyTile = getKeyTile(attention);
   // Rows of one query that fill a matrix product waste nothing on the union of
   // a tile, and partial outputs would cost more than what is loaded twice.
   if (auto attention = dyn_cast<AttentionOp>(op);
@@ -136,7 +153,7 @@ LoweringConfigAttr getGpuConfig(Operation *op, ParamsAttr params, int64_t heads,
       fitsByBlock(attention))
     chunk = getChunk(attention, queryTile, partialBytes);
   return LoweringConfigAttr::get(op->getContext(), queryTile, kGpuLeafTile,
-                                 rowTile, kGpuColumnTile, gather, chunk,
+                                 rowTile, kGpuColumnTile, keyTile, gather, chunk,
                                  /*compact=*/true, operandType);
 }
 

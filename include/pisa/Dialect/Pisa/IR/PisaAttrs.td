@@ -88,6 +88,8 @@ def Pisa_LoweringConfigAttr : Pisa_Attr<"LoweringConfig", "lowering_config"> {
     - `row_tile`: rows (queries times the heads of a group) that the inner loops
       hold in registers;
     - `column_tile`: keys that the inner loops hold in registers;
+    - `key_tile`: keys of a block that a task of attention by tiles of queries holds
+      at a time, a divisor of C; 0: all of them;
     - `gather`: entries that one task of leaf scoring gathers for its leaf; 0: leaves
       are scored by tiles of queries;
     - `chunk`: queries whose attention is computed at a time, key block by key block,
@@ -108,6 +110,7 @@ def Pisa_LoweringConfigAttr : Pisa_Attr<"LoweringConfig", "lowering_config"> {
   let parameters = (ins
     "int64_t":$query_tile, "int64_t":$leaf_tile, "int64_t":$row_tile,
     "int64_t":$column_tile,
+    DefaultValuedParameter<"int64_t", "0", "keys of a block held at a time">:$key_tile,
     DefaultValuedParameter<"int64_t", "0", "entries gathered for a leaf">:$gather,
     DefaultValuedParameter<"int64_t", "0", "queries attended key block by key block">:$chunk,
     DefaultValuedParameter<"bool", "false", "whether candidates are gathered">:$compact,

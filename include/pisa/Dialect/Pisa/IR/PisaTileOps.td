@@ -336,6 +336,10 @@ def Pisa_AttendBlockOp : Pisa_TileOp<"attend_block", 9,
     l' = a l + sum_c p_c,  acc' = a acc + sum_c p_c value_c
     ```
 
+    A task without room for a whole block attends to its parts one after the other:
+    with P rows of `values`, a divisor of C, the columns are the keys from
+    `part` P of the block on.
+
     The step is associative, so leaves may come in any order; all implementations
     go in ascending order, which makes a row's bits independent of its
     neighbours. All inits are read; the first step finds m = -inf, l = 0, acc = 0.
@@ -364,7 +368,7 @@ def Pisa_AttendBlockOp : Pisa_TileOp<"attend_block", 9,
     ```
   }];
   let arguments = (ins Pisa_ParamsAttr:$params, I64Attr:$heads,
-    I64Attr:$row_tile, I64Attr:$column_tile,
+    I64Attr:$row_tile, I64Attr:$column_tile, DefaultValuedAttr<I64Attr, "0">:$part,
     Pisa_Packed3:$queries, Pisa_Packed2:$columns, Pisa_F32x1:$bias, Pisa_Packed2:$values,
     Pisa_I32x4:$lists, Index:$block, Optional<Pisa_I32x1>:$q_start,
     Index:$query_offset, Optional<F32>:$scale,
@@ -380,6 +384,13 @@ def Pisa_AttendBlockOp : Pisa_TileOp<"attend_block", 9,
   }];
   let extraClassDeclaration = dpsDeclaration # [{
     bool readsInit(::mlir::OpOperand &) { return true; }
+    /// P: keys of the block that `columns` and `values` hold.
+    int64_t getNumKeys() {
+      return ::llvm::cast<::mlir::ShapedType>(getValues().getType())
+          .getDimSize(0);
+    }
+    /// The first of them, counted from the block's first.
+    int64_t getFirstKey() { return getPart() * getNumKeys(); }
   }];
 }
 
