@@ -6,7 +6,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ._library import CODE_BFLOAT, CODE_FLOAT, CODE_INT, DEVICE_CPU, DEVICE_CUDA, DEVICE_CUDA_MANAGED, DLTensor
+from ._library import (
+    CODE_BFLOAT,
+    CODE_FLOAT,
+    CODE_INT,
+    DEVICE_CPU,
+    DEVICE_CUDA,
+    DEVICE_CUDA_MANAGED,
+    DLTensor,
+)
 
 # (DLPack's code, bits) -> our name
 _NAMES = {

@@ -79,13 +79,17 @@ def check_backend(backend: str, name: str, array: Any) -> None:
 def check_device(name: str, value: Heads, other: str, expected: Heads) -> None:
     """Raises unless two arrays are on one device."""
     if value.device != expected.device:
-        places = [f"CUDA device {d}" if d >= 0 else "the CPU" for d in (value.device, expected.device)]
-        raise ValueError(f"expected {name} to be on {places[1]}, as {other} is, but got {places[0]}")
+        places = [
+            f"CUDA device {d}" if d >= 0 else "the CPU" for d in (value.device, expected.device)
+        ]
+        raise ValueError(
+            f"expected {name} to be on {places[1]}, as {other} is, but got {places[0]}"
+        )
 
 
 def device_lengths(name: str, value: Any, batch: int, like: Any, limit: int | None) -> Any:
-    """k_len or q_start as an int32 array [B] on the device of `like`. Numbers that are there already
-    are not looked at; others are in [0, limit] if there is a limit."""
+    """k_len or q_start as an int32 array [B] on the device of `like`. Numbers that are there
+    already are not looked at; others are in [0, limit] if there is a limit."""
     if ordinal_of(name, value, absent=-2) >= 0:
         if not is_torch(value):
             return value

@@ -45,7 +45,11 @@ class Kernel:
             warnings.warn(warning, RuntimeWarning, stacklevel=2)
 
     def __call__(
-        self, arrays: dict[str, Any], scale: float, heads_inside: bool, measure: bool = False,
+        self,
+        arrays: dict[str, Any],
+        scale: float,
+        heads_inside: bool,
+        measure: bool = False,
         stream: int | None = None,
     ) -> None:
         """Runs on arrays by the names of PisaTensors.

@@ -299,7 +299,9 @@ def attention(
 # -------------------------------------------------------------------------- block-sparse attention
 
 
-@torch.library.custom_op("pisa::block_sparse_attention", mutates_args=(), device_types=("cpu", "cuda"))
+@torch.library.custom_op(
+    "pisa::block_sparse_attention", mutates_args=(), device_types=("cpu", "cuda")
+)
 def block_sparse_op(
     q: Tensor,
     k: Tensor,

@@ -93,8 +93,8 @@ def attention(
         union_hint: mean number of distinct blocks of 8 adjacent queries over K, >= 1; helps to pick
             a GPU strategy, never changes a result.
         check: report a list of blocks that has an entry twice.
-        backend: "cpu", "cuda", or "auto": where the tensors are. On CUDA devices float16 and bfloat16
-            only; lengths that are on the device are not checked.
+        backend: "cpu", "cuda", or "auto": where the tensors are. On CUDA devices float16 and
+            bfloat16 only; lengths that are on the device are not checked.
 
     Returns:
         out, of q's shape with Dv for D, in q's dtype; with return_lse then the natural

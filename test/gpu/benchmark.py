@@ -18,9 +18,8 @@ import statistics
 import sys
 from pathlib import Path
 
-import torch
-
 import pisa
+import torch
 
 DIM, TOPK, BLOCK, RUNS = 128, 16, 64, 7
 COLUMNS = (
@@ -62,7 +61,7 @@ def largest_error(q, k, v, out, indices, tokens=32):
     """The largest difference from float64 over the chosen blocks, at random tokens and the last."""
     length, heads, kv_heads = q.shape[1], q.shape[2], k.shape[2]
     group = heads // kv_heads
-    chosen = random.Random(0).sample(range(length - 1), min(tokens, length) - 1) + [length - 1]
+    chosen = [*random.Random(0).sample(range(length - 1), min(tokens, length) - 1), length - 1]
     worst = torch.zeros((), dtype=torch.float64, device=q.device)
     for token in chosen:
         for kv in range(kv_heads):

@@ -13,9 +13,8 @@ import random
 import sys
 import time
 
-import torch
-
 import pisa
+import torch
 
 
 def draw(rng):
@@ -120,10 +119,14 @@ def million():
     torch.cuda.synchronize()
     print(f"2^20 tokens: {time.time() - start:.2f} s, compiling included")
     worst = 0.0
-    for token in random.Random(0).sample(range(tokens), 64) + [tokens - 1]:
+    for token in [*random.Random(0).sample(range(tokens), 64), tokens - 1]:
         for kv in range(kv_heads):
             blocks = [b for b in indices[0, kv, token].tolist() if b >= 0]
-            assert token // block in blocks and 0 in blocks and len(blocks) == min(16, token // block + 1)
+            assert (
+                token // block in blocks
+                and 0 in blocks
+                and len(blocks) == min(16, token // block + 1)
+            )
             position = torch.cat([torch.arange(b * block, (b + 1) * block) for b in blocks])
             position = position[position <= token].cuda()
             group = slice(kv * heads // kv_heads, (kv + 1) * heads // kv_heads)
@@ -160,7 +163,9 @@ def main():
         if problem:
             failed += 1
             print(f"{i}: {problem}\n    {options}\n    {shape}", flush=True)
-    print(f"{done} cases, {failed} failed, {refused} refused; {other} of {rows} rows chose otherwise")
+    print(
+        f"{done} cases, {failed} failed, {refused} refused; {other} of {rows} rows chose otherwise"
+    )
     good = failed == 0 and other <= 0.001 * max(rows, 1)
     if arguments.million:
         good &= million()

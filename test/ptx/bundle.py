@@ -4,7 +4,6 @@ import json
 import struct
 
 import numpy as np
-
 import ptxsim
 
 COMPARE = {
@@ -45,9 +44,7 @@ class Bundle:
         """Arrays and floats; arrays are written in place."""
         function = self.functions[name]
         memory = ptxsim.Memory()
-        pointers = [
-            memory.alloc(a) if isinstance(a, np.ndarray) else None for a in arguments
-        ]
+        pointers = [memory.alloc(a) if isinstance(a, np.ndarray) else None for a in arguments]
         floats = {}
         program = function["program"]
         registers = [None] * len(program)

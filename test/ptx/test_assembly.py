@@ -29,13 +29,17 @@ PARAMS = {
     "default": "#pisa.params<topk = 16>",
     "wide": "#pisa.params<block_size = 32, topk = 8, beam = 32, fanout = 4>",
     "query blocks": "#pisa.params<topk = 8, query_block = 4>",
+    "by block": "#pisa.params<topk = 16>",
+    "blocks in parts": "#pisa.params<topk = 16, block_size = 256>",
 }
-TOPK = {"default": 16, "wide": 8, "query blocks": 8}
+TOPK = {"wide": 8, "query blocks": 8}
+DIM = {"by block": 128, "blocks in parts": 256}
+OPTIONS = {"by block": "partial-bytes=100000000"}
 
 
 def ptx(name, dtype, chip):
-    text = problems.module(8, 2, 64, TOPK[name], PARAMS[name], dtype)
-    return problems.lower(text, chip, "emit-ptx")
+    text = problems.module(8, 2, DIM.get(name, 64), TOPK.get(name, 16), PARAMS[name], dtype)
+    return problems.lower(text, chip, "emit-ptx", OPTIONS.get(name, ""))
 
 
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90"])

@@ -3,9 +3,8 @@
 import os
 
 import numpy as np
-import pytest
-
 import problems
+import pytest
 from bundle import Bundle, CheckFailed
 
 if "PISA_OPT" not in os.environ:

@@ -4,9 +4,8 @@ import math
 import os
 
 import numpy as np
-import pytest
-
 import problems
+import pytest
 from bundle import Bundle
 
 if "PISA_OPT" not in os.environ:
@@ -36,7 +35,11 @@ def run(case, queries, keys, length, options=""):
     def normal(h, t, d):
         return problems.to_bf16(rng.standard_normal((1, h, t, d), np.float32))
 
-    q, k, v = normal(heads, queries, dim), normal(kv_heads, keys, dim), normal(kv_heads, keys, value_dim)
+    q, k, v = (
+        normal(heads, queries, dim),
+        normal(kv_heads, keys, dim),
+        normal(kv_heads, keys, value_dim),
+    )
     # Whatever lies past the length reaches nothing.
     k[:, :, length:] = v[:, :, length:] = 0x7FC0
     fanout = 3 if "fanout = 3" in case["params"] else 2

@@ -8,9 +8,8 @@ import subprocess
 
 import numpy as np
 import pisa
-import pytest
-
 import problems
+import pytest
 from bundle import Bundle
 
 if "PISA_OPT" not in os.environ:

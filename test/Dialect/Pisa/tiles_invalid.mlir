@@ -697,6 +697,33 @@ func.func @f(
     %queries: tensor<64x2x64xf32>,
     %columns: tensor<64x64xf32>,
     %bias: tensor<64xf32>,
+    %values: tensor<48x32xf32>,
+    %lists: tensor<1x1x64x4xi32>,
+    %block: index,
+    %start: tensor<1xi32>,
+    %first: index,
+    %acc: tensor<64x2x32xf32>,
+    %max: tensor<64x2xf32>,
+    %sum: tensor<64x2xf32>) {
+  // attend_block, values of no part
+  // expected-error @below {{'pisa.attend_block' op expected the rows of 'values' to divide C = 64, but got 48}}
+  %0:3 = pisa.attend_block #pisa.params<topk = 4> ins(%queries, %columns, %bias, %values, %lists :
+      tensor<64x2x64xf32>, tensor<64x64xf32>, tensor<64xf32>, tensor<48x32xf32>, tensor<1x1x64x4xi32>)
+    block(%block)
+    q_start(%start : tensor<1xi32>)
+    query_offset(%first)
+    outs(%acc, %max, %sum : tensor<64x2x32xf32>, tensor<64x2xf32>, tensor<64x2xf32>)
+    {column_tile = 64 : i64, heads = 2 : i64, row_tile = 2 : i64}
+    -> tensor<64x2x32xf32>, tensor<64x2xf32>, tensor<64x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %queries: tensor<64x2x64xf32>,
+    %columns: tensor<64x64xf32>,
+    %bias: tensor<64xf32>,
     %values: tensor<32x32xf32>,
     %lists: tensor<1x1x64x4xi32>,
     %block: index,
@@ -705,15 +732,15 @@ func.func @f(
     %acc: tensor<64x2x32xf32>,
     %max: tensor<64x2xf32>,
     %sum: tensor<64x2xf32>) {
-  // attend_block, values
-  // expected-error @below {{'pisa.attend_block' op expected dimension 0 of 'values' [C, Dv] to be 64, but got 32}}
+  // attend_block, part
+  // expected-error @below {{'pisa.attend_block' op expected 'part' to be one of 2, but got 2}}
   %0:3 = pisa.attend_block #pisa.params<topk = 4> ins(%queries, %columns, %bias, %values, %lists :
       tensor<64x2x64xf32>, tensor<64x64xf32>, tensor<64xf32>, tensor<32x32xf32>, tensor<1x1x64x4xi32>)
     block(%block)
     q_start(%start : tensor<1xi32>)
     query_offset(%first)
     outs(%acc, %max, %sum : tensor<64x2x32xf32>, tensor<64x2xf32>, tensor<64x2xf32>)
-    {column_tile = 64 : i64, heads = 2 : i64, row_tile = 2 : i64}
+    {column_tile = 64 : i64, heads = 2 : i64, part = 2 : i64, row_tile = 2 : i64}
     -> tensor<64x2x32xf32>, tensor<64x2xf32>, tensor<64x2xf32>
   return
 }

@@ -5,7 +5,7 @@ import math
 import pytest
 
 torch = pytest.importorskip("torch")
-import pisa
+import pisa  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 

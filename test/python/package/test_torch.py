@@ -293,7 +293,9 @@ def test_saved_programs_load_in_another_process(tmp_path):
     path = str(tmp_path / "attend.pt2")
     torch.export.save(torch.export.export(Attend(), qkv()), path)
     code = f"import torch, pisa; print(torch.export.load({path!r}).graph)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert loaded.returncode == 0, loaded.stderr
     assert "torch.ops.pisa.attention" in loaded.stdout
 

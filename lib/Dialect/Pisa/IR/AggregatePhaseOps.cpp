@@ -89,6 +89,18 @@ public:
     return layout.buildNumLeaves(b, loc, scalar(kLen));
   }
 
+  /// Those of them that the task's last query may see.
+  Value visibleLeaves(Value kLen, Value qStart, Value queryOffset, Value q) {
+    Value leaves = leavesOf(kLen);
+    if (!params.getCausal())
+      return leaves;
+    Value end = add(add(scalar(qStart), queryOffset),
+                    tensor::DimOp::create(b, loc, q, 2));
+    Value keys = arith::MaxSIOp::create(b, loc, end, index(0));
+    return arith::MinSIOp::create(b, loc, leaves,
+                                  ceilDiv(keys, index(params.getBlockSize())));
+  }
+
   /// Rows of a query block, rounded up to whole row tiles.
   int64_t paddedRows(int64_t heads) {
     return llvm::alignTo(static_cast<uint64_t>(params.getQueryBlock() * heads),
@@ -307,14 +319,8 @@ FailureOr<SmallVector<Value>> RouteUpperOp::decomposeOperation(OpBuilder &b) {
   // The search starts below the levels at which the task's last query sees at
   // most W nodes: all of them are kept there. Nodes that a query does not see
   // have no child that it sees.
-  Value visible = leaves;
-  if (params.getCausal()) {
-    Value last = t.add(t.add(t.scalar(getQStart()), getQueryOffset()),
-                       tensor::DimOp::create(b, loc, getQ(), 2));
-    Value keys = arith::MaxSIOp::create(b, loc, last, t.index(0));
-    visible = arith::MinSIOp::create(
-        b, loc, visible, t.ceilDiv(keys, t.index(params.getBlockSize())));
-  }
+  Value visible =
+      t.visibleLeaves(getKLen(), getQStart(), getQueryOffset(), getQ());
   visible = t.ceilDiv(visible, t.index(fanout));
   auto search = scf::ForOp::create(
       b, loc, two, t.add(levels, one), one, ValueRange{visible, two},
@@ -440,16 +446,8 @@ FailureOr<SmallVector<Value>> AttendTilesOp::decomposeOperation(OpBuilder &b) {
   OpFoldResult queryBlocks = tensor::getMixedSize(b, loc, getIndices(), 2);
   Value packed = t.packQueries(getQ(), getScale(), queryBlocks);
 
-  // Blocks below the sequence's end that the task's last query may see.
-  Value limit = t.leavesOf(getKLen());
-  if (params.getCausal()) {
-    Value last = t.add(t.add(t.scalar(getQStart()), getQueryOffset()),
-                       tensor::DimOp::create(b, loc, getQ(), 2));
-    Value none = t.index(0);
-    Value keys = arith::MaxSIOp::create(b, loc, last, none);
-    Value visible = t.ceilDiv(keys, t.index(blockSize));
-    limit = arith::MinSIOp::create(b, loc, limit, visible);
-  }
+  Value limit =
+      t.visibleLeaves(getKLen(), getQStart(), getQueryOffset(), getQ());
 
   OpFoldResult rows = t.attr(t.paddedRows(dimOf(getQ(), 1)));
   OpFoldResult valueDim = t.attr(t.paddedDim(dimOf(getV(), 3)));

@@ -28,6 +28,9 @@ using namespace mlir::pisa;
 
 /// Rows of one matrix product, and the alignment of buffers.
 static constexpr int64_t kMatrixRows = 16, kAlignment = 16;
+/// Workgroup memory of a multiprocessor of sm_90, and what each task on it
+/// loses.
+static constexpr int64_t kMultiprocessorBytes = 233472, kReservedBytes = 1024;
 /// Warps of the largest task.
 static constexpr int64_t kMostWarps = 32;
 
@@ -251,20 +254,31 @@ struct AssignMemorySpaces
     return climbs ? kMostWarps : numWarps;
   }
 
-  /// Tasks on one multiprocessor: as many as their accumulators leave room for.
-  static int64_t getMinBlocks(scf::ForallOp task, int64_t numWarps) {
-    int64_t valueDim = 0;
-    bool scores = false;
+  /// Tasks that shall share a multiprocessor: as many as the registers of their
+  /// fragments and their workgroup memory leave room for; 0: no matter.
+  static int64_t getMinBlocks(scf::ForallOp task, int64_t numWarps,
+                              int64_t sharedBytes) {
+    auto dim = [](Value x, unsigned i) {
+      return cast<MemRefType>(x.getType()).getDimSize(i);
+    };
+    int64_t valueDim = 0, depth = 0;
     task.walk([&](Operation *op) {
       if (auto attend = dyn_cast<AttendBlockOp>(op))
-        valueDim = cast<MemRefType>(attend.getAcc().getType()).getDimSize(2);
+        valueDim = dim(attend.getAcc(), 2);
       if (auto attend = dyn_cast<AttendEntriesOp>(op))
-        valueDim = cast<MemRefType>(attend.getV().getType()).getDimSize(3);
-      scores |= isa<ScoreBlockOp, ScoreEntriesOp>(op);
+        valueDim = dim(attend.getV(), 3);
+      if (auto score = dyn_cast<ScoreBlockOp>(op))
+        depth = dim(score.getQueries(), 2);
+      if (auto score = dyn_cast<ScoreEntriesOp>(op))
+        depth = dim(score.getQ(), 3);
     });
-    if (valueDim == 0)
-      return scores ? 16 / numWarps : 0;
-    return (valueDim > 128 ? 8 : 12) / numWarps;
+    int64_t warps = 0;
+    if (valueDim)
+      warps = valueDim > 128 ? 8 : 12;
+    else if (depth)
+      warps = depth > 128 ? 12 : 16;
+    int64_t room = kMultiprocessorBytes / (sharedBytes + kReservedBytes);
+    return std::min(warps / numWarps, std::max<int64_t>(room, 1));
   }
 
   LogicalResult assign(scf::ForallOp task) {
@@ -369,7 +383,7 @@ struct AssignMemorySpaces
       views[w.op].getByteShiftMutable().assign(
           arith::ConstantIndexOp::create(b, w.offset));
     }
-    if (int64_t minBlocks = getMinBlocks(task, numWarps))
+    if (int64_t minBlocks = getMinBlocks(task, numWarps, total))
       task->setAttr(kMinBlocksAttr, b.getIndexAttr(minBlocks));
     task->setAttr(kNumWarpsAttr, b.getI64IntegerAttr(numWarps));
     task->setAttr(kSharedBytesAttr, b.getI64IntegerAttr(total));
