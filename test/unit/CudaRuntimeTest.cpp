@@ -204,6 +204,44 @@ TEST_F(CudaRuntime, Runs) {
     EXPECT_EQ(fake.count(function), 0) << function;
 }
 
+/// makePlan, then "fill" for each of the rows, with its number and the scratch
+/// that all of them share.
+Plan makeLoopPlan() {
+  Plan plan = makePlan();
+  uint32_t q = 0, rows = 1, x = 3, one = 4, scratch = plan.program.size() - 3;
+  uint32_t row = plan.beginLoop(plan.addConstant(0), rows, one);
+  plan.addLaunch(
+      {0, {one, one, one}, {{q, 8}, {scratch, 8}, {row, 4}, {x, 4}}});
+  plan.endLoop(row);
+  return plan;
+}
+
+TEST_F(CudaRuntime, Loop) {
+  auto executable = makeExecutable(makeLoopPlan());
+  for (int64_t rows : {3, 1, 4}) {
+    fake.launches.clear();
+    RuntimeStatus status = run(*executable, rows);
+    ASSERT_FALSE(status.failed()) << status.getMessage();
+    ASSERT_EQ(fake.launches.size(), size_t(2 + rows));
+    EXPECT_EQ(fake.launches[1].kernel, "rest");
+    for (int64_t row = 0; row != rows; ++row) {
+      const FakeLaunch &launch = fake.launches[2 + row];
+      EXPECT_EQ(launch.kernel, "fill");
+      EXPECT_EQ(fromBytes<int32_t>(launch.parameters.at(2)), row);
+      EXPECT_EQ(launch.parameters.at(1), fake.launches[1].parameters.at(0));
+    }
+  }
+}
+
+TEST_F(CudaRuntime, LoopThatFails) {
+  Plan plan = makeLoopPlan();
+  plan.program[4].immediate = 0; // the step, and a grid
+  expectError("expected a loop to have a positive step, but got 0 in "
+              "instruction 15",
+              RuntimeStatus::InvalidValue, plan);
+  EXPECT_TRUE(fake.launches.empty());
+}
+
 TEST_F(CudaRuntime, NegativeScalars) {
   Plan plan = makePlan();
   plan.program.resize(plan.program.size() - 3); // without the second scratch
