@@ -118,6 +118,21 @@ bool fitsByBlock(AttentionOp op) {
   return 2 * elements <= kBlockBytes;
 }
 
+/// Whether attention by key block is the faster strategy, for many keys. Its cost
+/// does not depend on what was chosen; that of a tile grows with the union of its
+/// lists (docs/benchmarks.md).
+bool prefersBlocks(AttentionOp op, int64_t rows) {
+  // Rows of one query block that fill a matrix product waste nothing on a union,
+  // and partial outputs cost more than what is loaded twice.
+  if (rows >= kMatrixRows || !fitsByBlock(op))
+    return false;
+  // With half of the rows a tile still wins if queries agree: measured with 8
+  // heads a group, 37 against 47 ms where 8 queries share 2.5 K blocks, 80
+  // against 48 where they share 6 K.
+  auto hint = op->getAttrOfType<FloatAttr>("pisa.union_hint");
+  return !hint || 2 * rows < kMatrixRows || hint.getValueAsDouble() > 3;
+}
+
 /// Query blocks of a task of routing whose lists fit: those that are kept,
 /// and four of their children's width.
 int64_t limitByLists(ParamsAttr params, int64_t blocks, int64_t paddedRows) {
@@ -146,11 +161,9 @@ LoweringConfigAttr getGpuConfig(Operation *op, ParamsAttr params, int64_t heads,
   int64_t chunk = 0, keyTile = 0;
   if (auto attention = dyn_cast<AttentionOp>(op))
     keyTile = getKeyTile(attention);
-  // Rows of one query that fill a matrix product waste nothing on the union of
-  // a tile, and partial outputs would cost more than what is loaded twice.
   if (auto attention = dyn_cast<AttentionOp>(op);
-      attention && gather > 0 && partialBytes > 0 && rows < kMatrixRows &&
-      fitsByBlock(attention))
+      attention && gather > 0 && partialBytes > 0 &&
+      prefersBlocks(attention, rows))
     chunk = getChunk(attention, queryTile, partialBytes);
   return LoweringConfigAttr::get(op->getContext(), queryTile, kGpuLeafTile,
                                  rowTile, kGpuColumnTile, keyTile, gather, chunk,
