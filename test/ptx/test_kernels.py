@@ -50,7 +50,8 @@ def run(case, queries, keys, length, options=""):
             break
         nodes = -(-nodes // fanout)
     pyramid = np.full((1, kv_heads, rows, dim), 0x7FC0, np.uint16)
-    lists = np.full((1, kv_heads, queries, topk), -7, np.int32)
+    blocks = -(-queries // case.get("query_block", 1))
+    lists = np.full((1, kv_heads, blocks, topk), -7, np.int32)
     out = np.full((1, heads, queries, value_dim), 0x7FC0, np.uint16)
     lse = np.full((1, heads, queries), np.nan, np.float32)
     start = length - queries
@@ -124,12 +125,26 @@ def test_copies_in_a_pipeline():
     check(CASES["plain"], queries=40, keys=120, length=120, options="pipeline-copies=true")
 
 
-@pytest.mark.parametrize("name", ["odd group", "a group of two tiles"])
+CHOICES = {
+    **{name: CASES[name] for name in ("odd group", "a group of two tiles")},
+    "query blocks": dict(
+        heads=4, kv_heads=2, dim=16, topk=5, block=16, params="topk = 5, query_block = 4",
+        query_block=4,
+    ),
+    "only the current block is forced": dict(
+        heads=2, kv_heads=2, dim=16, topk=4, block=16,
+        params="topk = 4, sink_blocks = 0, local_blocks = 1", sink_blocks=0, local_blocks=1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHOICES)
 def test_the_gpu_chooses_what_the_cpu_chooses(name):
     torch = pytest.importorskip("torch")
     import pisa
 
-    case = CASES[name]
+    case = CHOICES[name]
+    more = {n: case[n] for n in ("query_block", "sink_blocks", "local_blocks") if n in case}
     q, k, v, lists, _, _, _ = run(case, 150, 150, 150)
 
     def tensor(x):
@@ -137,7 +152,7 @@ def test_the_gpu_chooses_what_the_cpu_chooses(name):
 
     expected = pisa.attention(
         tensor(q), tensor(k), tensor(v), topk=case["topk"], block_size=case["block"],
-        return_indices=True,
+        return_indices=True, **more,
     )[-1]  # fmt: skip
     differs = (torch.from_numpy(lists) != expected).any(-1).float().mean()
     assert differs <= 0.01

@@ -20,19 +20,33 @@ namespace {
 
 /// Every entry of a task's lists that counts, shared among the threads:
 /// `body(block, j, i)`.
-void forEachEntry(WarpEmitter &e, Value lists, int64_t limit,
+template <typename OpTy>
+void forEachEntry(WarpEmitter &e, OpTy op,
                   function_ref<void(Value, Value, Value)> body) {
-  int64_t n = e.staticDim(lists, 3);
-  Value zero = e.idx(0);
+  Value lists = op.getLists(), zero = e.idx(0);
+  int64_t n = e.staticDim(lists, 3), limit = op.getLimit();
+  if (limit >= n)
+    return;
+  ParamsAttr params = op.getParams();
+  std::optional<Positions> positions;
+  if (op.getKLen())
+    positions =
+        Positions::get(e, params, op.getKLen(), op.getQStart(),
+                       e.mul(op.getListOffset(), e.idx(params.getQueryBlock())),
+                       op.getQueryLength());
   e.forEachThread(e.mul(e.dim(lists, 2), e.idx(n)), [&](Value flat) {
     Value j = e.div(flat, n), i = e.rem(flat, n);
     Value entry = e.load(lists, {zero, zero, j, i});
-    Value counts = e.cmp(arith::CmpIPredicate::sge, entry, e.i32(0));
-    if (limit < n) {
-      Value last = e.load(lists, {zero, zero, j, e.idx(limit)});
-      counts = e.both(counts, e.cmp(arith::CmpIPredicate::sge, last, e.i32(0)));
+    Value last = e.load(lists, {zero, zero, j, e.idx(limit)});
+    Value block = e.toIndex(entry);
+    Value counts = e.both(e.cmp(arith::CmpIPredicate::sge, entry, e.i32(0)),
+                          e.cmp(arith::CmpIPredicate::sge, last, e.i32(0)));
+    if (positions) {
+      Value forced = isForced(e, *positions, block, e.idx(1), j);
+      Value yes = arith::ConstantOp::create(e, e.getBoolAttr(true));
+      counts = e.both(counts, arith::XOrIOp::create(e, forced, yes));
     }
-    e.when(counts, [&] { body(e.toIndex(entry), j, i); });
+    e.when(counts, [&] { body(block, j, i); });
   });
 }
 
@@ -49,12 +63,9 @@ struct CountEntries : TaskPattern<CountEntriesOp> {
     if (!isOneTask(op.getLists()))
       return rewriter.notifyMatchFailure(op, "not one task");
     WarpEmitter e(rewriter, op, task);
-    int64_t n = e.staticDim(op.getLists(), 3);
-    if (static_cast<int64_t>(op.getLimit()) < n)
-      forEachEntry(e, op.getLists(), op.getLimit(),
-                   [&](Value block, Value, Value) {
-                     atomicAdd(e, op.getCounts(), block);
-                   });
+    forEachEntry(e, op, [&](Value block, Value, Value) {
+      atomicAdd(e, op.getCounts(), block);
+    });
     rewriter.eraseOp(op);
     return success();
   }
@@ -70,15 +81,11 @@ struct ListEntries : TaskPattern<ListEntriesOp> {
     WarpEmitter e(rewriter, op, task);
     int64_t n = e.staticDim(op.getLists(), 3);
     Value zero = e.idx(0);
-    if (static_cast<int64_t>(op.getLimit()) < n)
-      forEachEntry(
-          e, op.getLists(), op.getLimit(), [&](Value block, Value j, Value i) {
-            Value place = atomicAdd(e, op.getCursors(), block);
-            Value number =
-                e.add(e.mul(e.add(op.getListOffset(), j), e.idx(n)), i);
-            e.store(e.toI32(number), op.getEntries(),
-                    {zero, zero, e.toIndex(place)});
-          });
+    forEachEntry(e, op, [&](Value block, Value j, Value i) {
+      Value place = atomicAdd(e, op.getCursors(), block);
+      Value number = e.add(e.mul(e.add(op.getListOffset(), j), e.idx(n)), i);
+      e.store(e.toI32(number), op.getEntries(), {zero, zero, e.toIndex(place)});
+    });
     rewriter.eraseOp(op);
     return success();
   }

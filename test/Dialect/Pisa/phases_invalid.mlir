@@ -777,3 +777,28 @@ func.func @f(
     -> tensor<1x4x256x64xbf16>, tensor<1x4x128xf32>
   return
 }
+
+// -----
+
+func.func @f(%lists: tensor<1x2x256x8xi32>, %first: index, %n: tensor<1xi32>,
+    %init: tensor<1x2x4xi32>) {
+  // count_entries, no positions
+  // expected-error @below {{'pisa.count_entries' op expected 'q_start' beside 'k_len' in causal attention, but got none}}
+  %0 = pisa.count_entries #pisa.params<topk = 4> ins(%lists : tensor<1x2x256x8xi32>)
+    list_offset(%first) k_len(%n : tensor<1xi32>) outs(%init : tensor<1x2x4xi32>)
+    {limit = 4 : i64} -> tensor<1x2x4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%lists: tensor<1x2x256x8xi32>, %first: index, %start: tensor<1xi32>,
+    %c: tensor<1x2x4xi32>, %e: tensor<1x2x2048xi32>) {
+  // list_entries, positions of no sequence
+  // expected-error @below {{'pisa.list_entries' op expected 'k_len' beside 'q_start' and 'query_length', but got none}}
+  %0:2 = pisa.list_entries #pisa.params<topk = 4> ins(%lists : tensor<1x2x256x8xi32>)
+    list_offset(%first) q_start(%start : tensor<1xi32>)
+    outs(%c, %e : tensor<1x2x4xi32>, tensor<1x2x2048xi32>)
+    {limit = 4 : i64} -> tensor<1x2x4xi32>, tensor<1x2x2048xi32>
+  return
+}

@@ -130,15 +130,21 @@ public:
         listOf(blocks), listOf(entries),
         empty({sizes[0], sizes[1], items, b.getIndexAttr(2)}, b.getI32Type())};
   }
-  /// Lists of at most `limit` entries are left out.
+  /// What tells which entries are forced.
+  struct ForcedBy {
+    Value kLen, qStart, queryLength;
+  };
+  /// Lists of at most `limit` entries are left out, and so are forced entries
+  /// if `forced` tells of them.
   Inverse invert(ParamsAttr params, int64_t gather, int64_t limit, Value lists,
-                 const Inverse &inits) {
+                 const Inverse &inits, const ForcedBy &forced = {}) {
     Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
     Value counts =
         linalg::FillOp::create(b, loc, zero, inits.counts).getResult(0);
     IntegerAttr limitAttr = b.getI64IntegerAttr(limit);
     counts = create<CountEntriesOp>(counts.getType(), params, limitAttr, lists,
-                                    counts)
+                                    index(0), forced.kLen, forced.qStart,
+                                    forced.queryLength, counts)
                  .getResult(0);
     auto placed = create<PlaceEntriesOp>(
         TypeRange{inits.rows.getType(), inits.cursors.getType(),
@@ -147,7 +153,8 @@ public:
         inits.items);
     auto listed = create<ListEntriesOp>(
         TypeRange{inits.cursors.getType(), inits.entries.getType()}, params,
-        limitAttr, lists, index(0), placed.getResult(1), inits.entries);
+        limitAttr, lists, index(0), forced.kLen, forced.qStart,
+        forced.queryLength, placed.getResult(1), inits.entries);
     return {counts, placed.getResult(0), listed.getResult(0),
             listed.getResult(1), placed.getResult(2)};
   }
@@ -155,12 +162,12 @@ public:
   /// Scores of `leaves` from the inverted list: for each leaf the queries that
   /// listed it.
   Value scoreByLeaf(ParamsAttr params, int64_t gather, int64_t limit, Value q,
-                    Value k, Value leaves, Value kLen, Value scale,
-                    Value init) {
+                    Value k, Value leaves, Value kLen, Value scale, Value init,
+                    const ForcedBy &forced) {
     Inverse inits =
         getInverseInits(gather, leaves, tensor::getMixedSize(b, loc, leaves, 2),
                         params.getBlockSize(), k);
-    Inverse inverse = invert(params, gather, limit, leaves, inits);
+    Inverse inverse = invert(params, gather, limit, leaves, inits, forced);
     return create<ScoreEntriesOp>(
                init.getType(), params, b.getI64IntegerAttr(gather), q, k,
                inverse.rows, inverse.entries, inverse.items, kLen, scale, init)
@@ -321,9 +328,13 @@ FailureOr<SmallVector<Value>> RouteOp::decomposeOperation(OpBuilder &b) {
     }
     Value init = emptyList(width, f32);
     auto config = (*this)->getAttrOfType<LoweringConfigAttr>("lowering_config");
+    // Forced leaves are kept whatever their score, unless the caller wants it.
+    PhaseBuilder::ForcedBy forced;
+    if (!getScores())
+      forced = {kLen, qStart, queryLength};
     scores = config && config.getGather() > 0
                  ? p.scoreByLeaf(params, config.getGather(), lastLimit, q, k,
-                                 leaves, kLen, scale, init)
+                                 leaves, kLen, scale, init, forced)
                  : p.create<ScoreBlocksOp>(init.getType(), params,
                                            b.getI64IntegerAttr(lastLimit), q, k,
                                            leaves, kLen, scale, init)

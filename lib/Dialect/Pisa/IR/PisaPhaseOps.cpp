@@ -133,8 +133,19 @@ LogicalResult ScoreBlocksOp::verify() {
                        {"scores", getScores(), list, "[B, Hkv, NQ, n]"}});
 }
 
+/// Positions tell which entries are forced.
+template <typename OpTy> static LogicalResult verifyForced(OpTy op) {
+  if (op.getKLen() && op.getParams().getCausal() && !op.getQStart())
+    return op.emitOpError("expected 'q_start' beside 'k_len' in causal "
+                          "attention, but got none");
+  if (!op.getKLen() && (op.getQStart() || op.getQueryLength()))
+    return op.emitOpError("expected 'k_len' beside 'q_start' and "
+                          "'query_length', but got none");
+  return success();
+}
+
 LogicalResult CountEntriesOp::verify() {
-  if (failed(verifyDps(*this)) ||
+  if (failed(verifyDps(*this)) || failed(verifyForced(*this)) ||
       failed(verifyStaticDim(*this, "lists", getLists(), 3)))
     return failure();
   return verifyShape(*this, {"counts",
@@ -161,7 +172,7 @@ LogicalResult PlaceEntriesOp::verify() {
 }
 
 LogicalResult ListEntriesOp::verify() {
-  if (failed(verifyDps(*this)) ||
+  if (failed(verifyDps(*this)) || failed(verifyForced(*this)) ||
       failed(verifyStaticDim(*this, "lists", getLists(), 3)))
     return failure();
   int64_t batch = dimOf(getLists(), 0), heads = dimOf(getLists(), 1);

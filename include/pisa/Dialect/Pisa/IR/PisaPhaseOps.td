@@ -261,30 +261,42 @@ def Pisa_ScoreBlocksOp : Pisa_AggregatePhaseOp<"score_blocks", 5,
   }];
 }
 
-def Pisa_CountEntriesOp : Pisa_PhaseOp<"count_entries", 1,
-    ["Item", "KeyValue"]> {
+def Pisa_CountEntriesOp : Pisa_PhaseOp<"count_entries", 5,
+    ["Item", "Offset", "Batch", "Batch", "Whole", "KeyValue"],
+    [AttrSizedOperandSegments]> {
   let summary = "how many lists name each block";
   let description = [{
     Iteration space: (B, Hkv, NQ). Adds to `counts` [B, Hkv, leaves] one for each
     entry of `lists` that names the leaf; lists of at most `limit` entries count for
-    nothing. `counts` is read and written by all tiles: its sums are atomic.
+    nothing. With `k_len` (and, if causal, `q_start`) neither do entries that are
+    forced (`select_topk`): whoever keeps them anyway needs no score of them. List 0
+    is number `list_offset` of the sequence's. `counts` is read and written by all
+    tiles: its sums are atomic.
 
     Example:
 
     ```mlir
-    func.func @count(%lists: tensor<1x2x256x8xi32>, %init: tensor<1x2x4xi32>)
-        -> tensor<1x2x4xi32> {
+    func.func @count(%lists: tensor<1x2x256x8xi32>, %first: index,
+                     %n: tensor<1xi32>, %start: tensor<1xi32>,
+                     %init: tensor<1x2x4xi32>) -> tensor<1x2x4xi32> {
       %0 = pisa.count_entries #pisa.params<topk = 4>
-             ins(%lists : tensor<1x2x256x8xi32>) outs(%init : tensor<1x2x4xi32>)
+             ins(%lists : tensor<1x2x256x8xi32>) list_offset(%first)
+             k_len(%n : tensor<1xi32>) q_start(%start : tensor<1xi32>)
+             outs(%init : tensor<1x2x4xi32>)
              {limit = 4 : i64} -> tensor<1x2x4xi32>
       return %0 : tensor<1x2x4xi32>
     }
     ```
   }];
   let arguments = (ins Pisa_ParamsAttr:$params, I64Attr:$limit,
-                       Pisa_I32x4:$lists, Pisa_I32x3:$counts);
+                       Pisa_I32x4:$lists, Index:$list_offset,
+                       Optional<Pisa_I32x1>:$k_len, Optional<Pisa_I32x1>:$q_start,
+                       Optional<Index>:$query_length, Pisa_I32x3:$counts);
   let assemblyFormat = [{
-    $params `ins` `(` $lists `:` type($lists) `)`
+    $params `ins` `(` $lists `:` type($lists) `)` `list_offset` `(` $list_offset `)`
+    (`k_len` `(` $k_len^ `:` type($k_len) `)`)?
+    (`q_start` `(` $q_start^ `:` type($q_start) `)`)?
+    (`query_length` `(` $query_length^ `)`)?
     `outs` `(` $counts `:` type($counts) `)` attr-dict (`->` type($results)^)?
   }];
   let extraClassDeclaration = dpsDeclaration # kindsDeclaration # [{
@@ -327,8 +339,9 @@ def Pisa_PlaceEntriesOp : Pisa_PhaseOp<"place_entries", 1,
   }];
 }
 
-def Pisa_ListEntriesOp : Pisa_PhaseOp<"list_entries", 2,
-    ["Item", "Offset", "KeyValue", "KeyValue"]> {
+def Pisa_ListEntriesOp : Pisa_PhaseOp<"list_entries", 5,
+    ["Item", "Offset", "Batch", "Batch", "Whole", "KeyValue", "KeyValue"],
+    [AttrSizedOperandSegments]> {
   let summary = "the entries of all lists by block";
   let description = [{
     Iteration space: (B, Hkv, NQ). Writes for each entry of `lists` that
@@ -353,9 +366,14 @@ def Pisa_ListEntriesOp : Pisa_PhaseOp<"list_entries", 2,
   }];
   let arguments = (ins Pisa_ParamsAttr:$params, I64Attr:$limit,
                        Pisa_I32x4:$lists, Index:$list_offset,
+                       Optional<Pisa_I32x1>:$k_len, Optional<Pisa_I32x1>:$q_start,
+                       Optional<Index>:$query_length,
                        Pisa_I32x3:$cursors, Pisa_I32x3:$entries);
   let assemblyFormat = [{
     $params `ins` `(` $lists `:` type($lists) `)` `list_offset` `(` $list_offset `)`
+    (`k_len` `(` $k_len^ `:` type($k_len) `)`)?
+    (`q_start` `(` $q_start^ `:` type($q_start) `)`)?
+    (`query_length` `(` $query_length^ `)`)?
     `outs` `(` $cursors `,` $entries `:` type($cursors) `,` type($entries) `)`
     attr-dict (`->` type($results)^)?
   }];
