@@ -303,15 +303,12 @@ static llvm::Error callOnCuda(CudaExecutable &executable,
                               llvm::ArrayRef<CpuArgument> arguments,
                               void *stream, PisaRunInfo *info) {
   auto values = llvm::to_vector(llvm::map_range(arguments, toArgumentValue));
-  if (auto error =
-          toError(executable.run(values.data(), values.size(), stream)))
+  int64_t scratchBytes = 0;
+  if (auto error = toError(
+          executable.run(values.data(), values.size(), stream, &scratchBytes)))
     return error;
-  if (!info)
-    return llvm::Error::success();
-  RuntimeOr<int64_t> scratchBytes = executable.getScratchBytes(values.data());
-  if (!scratchBytes)
-    return toError(scratchBytes.getStatus());
-  info->scratch_bytes = *scratchBytes;
+  if (info)
+    info->scratch_bytes = scratchBytes;
   return llvm::Error::success();
 }
 

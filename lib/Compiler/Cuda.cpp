@@ -104,33 +104,18 @@ private:
 };
 } // namespace
 
-llvm::Expected<CudaCode>
-pisa::compileForCuda(mlir::ModuleOp module, const CudaCompileOptions &options) {
-  auto target = NvptxTarget::get(options.chip);
-  if (!target)
-    return makeError(ErrorKind::InvalidValue,
-                     llvm::toString(target.takeError()));
-  mlir::pisa::NvptxPipelineOptions pipeline;
-  pipeline.maxSharedBytes = target->getMaxSharedBytes();
-  pipeline.checkInputs = options.checkInputs;
-  pipeline.partialBytes = options.partialBytes;
-  mlir::PassManager pm(module.getContext());
-  mlir::pisa::buildNvptxPipeline(pm, pipeline);
-  if (options.afterLevel)
-    pm.addInstrumentation(std::make_unique<LevelWatcher>(options.afterLevel));
-  if (failed(pm.run(module)))
-    return llvm::createStringError("lowering for " + target->chip + " failed");
-  return makeCudaCode(module, target->chip);
-}
-
-llvm::Expected<CudaCode> pisa::makeCudaCode(mlir::ModuleOp module,
-                                            llvm::StringRef chip) {
+static llvm::Expected<NvptxTarget> getTarget(llvm::StringRef chip) {
   auto target = NvptxTarget::get(chip);
   if (!target)
     return makeError(ErrorKind::InvalidValue,
                      llvm::toString(target.takeError()));
+  return target;
+}
+
+static llvm::Expected<CudaCode> makeCode(mlir::ModuleOp module,
+                                         const NvptxTarget &target) {
   CudaCode code;
-  code.chip = target->chip;
+  code.chip = target.chip;
   for (auto func : module.getOps<mlir::func::FuncOp>()) {
     if (func.isExternal() || func.isPrivate())
       continue;
@@ -145,11 +130,37 @@ llvm::Expected<CudaCode> pisa::makeCudaCode(mlir::ModuleOp module,
                                      " is no list of launches");
     code.plans.push_back(std::move(*plan));
   }
-  auto ptx = compileToPtx(module, *target);
+  auto ptx = compileToPtx(module, target);
   if (!ptx)
     return ptx.takeError();
   code.ptx = std::move(*ptx);
   return code;
+}
+
+llvm::Expected<CudaCode>
+pisa::compileForCuda(mlir::ModuleOp module, const CudaCompileOptions &options) {
+  auto target = getTarget(options.chip);
+  if (!target)
+    return target.takeError();
+  mlir::pisa::NvptxPipelineOptions pipeline;
+  pipeline.maxSharedBytes = target->getMaxSharedBytes();
+  pipeline.checkInputs = options.checkInputs;
+  pipeline.partialBytes = options.partialBytes;
+  mlir::PassManager pm(module.getContext());
+  mlir::pisa::buildNvptxPipeline(pm, pipeline);
+  if (options.afterLevel)
+    pm.addInstrumentation(std::make_unique<LevelWatcher>(options.afterLevel));
+  if (failed(pm.run(module)))
+    return llvm::createStringError("lowering for " + target->chip + " failed");
+  return makeCode(module, *target);
+}
+
+llvm::Expected<CudaCode> pisa::makeCudaCode(mlir::ModuleOp module,
+                                            llvm::StringRef chip) {
+  auto target = getTarget(chip);
+  if (!target)
+    return target.takeError();
+  return makeCode(module, *target);
 }
 
 bool pisa::saysNotImplemented(llvm::StringRef diagnostic) {

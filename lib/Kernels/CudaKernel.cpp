@@ -221,15 +221,11 @@ llvm::Error CudaKernel::run(const KernelArguments &given, void *stream,
       values.push_back(ArgumentValue::scalar(given.scale));
     }
   }
-  CudaExecutable &executable = *(*code)->executable;
-  if (auto error =
-          toError(executable.run(values.data(), values.size(), stream)))
+  int64_t scratchBytes = 0;
+  if (auto error = toError((*code)->executable->run(
+          values.data(), values.size(), stream, &scratchBytes)))
     return error;
-  if (!info)
-    return llvm::Error::success();
-  RuntimeOr<int64_t> scratchBytes = executable.getScratchBytes(values.data());
-  if (!scratchBytes)
-    return toError(scratchBytes.getStatus());
-  info->scratchBytes = *scratchBytes;
+  if (info)
+    info->scratchBytes = scratchBytes;
   return llvm::Error::success();
 }

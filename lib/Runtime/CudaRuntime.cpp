@@ -10,8 +10,6 @@
 
 #include "pisa/Runtime/CheckMessage.h"
 
-#include <algorithm>
-
 using namespace pisa;
 
 namespace {
@@ -44,16 +42,37 @@ bool isEmptyLaunch(const PlanLaunch &launch, const int64_t *registers) {
   return false;
 }
 
-/// Whether anything is launched at all.
-struct LaunchFinder : PlanVisitor {
-  bool found = false;
+/// What a run will do.
+struct Outlook : PlanVisitor {
+  bool launches = false; ///< anything at all
+  bool checks = false;
   RuntimeStatus visit(const PlanInstruction &instruction,
                       int64_t *registers) override {
-    found |= instruction.op == PlanOp::Launch &&
-             !isEmptyLaunch(instruction.launch, registers);
+    if (instruction.op == PlanOp::Check)
+      checks = true;
+    else
+      launches |= !isEmptyLaunch(instruction.launch, registers);
     return {};
   }
 };
+
+/// For a plan with checks.
+RuntimeStatus refuseCapture(const CudaDevice &device, cuda::Stream stream) {
+  const CudaDriver &driver = device.getDriver();
+  int status = 0;
+  cuda::Result result = driver.cuStreamIsCapturing(stream, &status);
+  if (result != cuda::Success)
+    return driver.makeError("cannot tell whether a stream is captured on " +
+                                device.describe(),
+                            result);
+  if (status == 0)
+    return {};
+  return {
+      RuntimeStatus::Failed,
+      "expected calls that check their lists of blocks to be outside of the "
+      "capture of a graph, but the stream is being captured: a check waits "
+      "for the device"};
+}
 
 /// Waits for what is on the stream and reads what `check` is about.
 RuntimeStatus runCheck(const CudaDevice &device, const PlanInstruction &check,
@@ -223,45 +242,8 @@ CudaExecutable::findDevice(const ArgumentValue *arguments) const {
   return current;
 }
 
-RuntimeOr<int64_t>
-CudaExecutable::getScratchBytes(const ArgumentValue *arguments) const {
-  CallArray<int64_t, 256> registers(plan.program.size());
-  CallArray<uint32_t, 256> faults(plan.program.size());
-  int64_t bytes = 0;
-  if (RuntimeStatus status =
-          evaluatePlan(plan, arguments, /*scratchBase=*/0, registers.data(),
-                       faults.data(), bytes);
-      status.failed())
-    return status;
-  return bytes;
-}
-
-RuntimeStatus CudaExecutable::refuseCapture(const Loaded &loaded,
-                                            cuda::Stream stream) const {
-  bool checks = std::any_of(plan.program.begin(), plan.program.end(),
-                            [](const PlanInstruction &instruction) {
-                              return instruction.op == PlanOp::Check;
-                            });
-  if (!checks)
-    return {};
-  const CudaDriver &driver = loaded.device->getDriver();
-  int status = 0;
-  cuda::Result result = driver.cuStreamIsCapturing(stream, &status);
-  if (result != cuda::Success)
-    return driver.makeError("cannot tell whether a stream is captured on " +
-                                loaded.device->describe(),
-                            result);
-  if (status == 0)
-    return {};
-  return {
-      RuntimeStatus::Failed,
-      "expected calls that check their lists of blocks to be outside of the "
-      "capture of a graph, but the stream is being captured: a check waits "
-      "for the device"};
-}
-
 RuntimeStatus CudaExecutable::run(const ArgumentValue *arguments, size_t count,
-                                  void *streamPointer) {
+                                  void *streamPointer, int64_t *scratchTaken) {
   if (count != plan.arguments.size())
     return {RuntimeStatus::InvalidValue,
             "expected " + std::to_string(plan.arguments.size()) +
@@ -274,13 +256,15 @@ RuntimeStatus CudaExecutable::run(const ArgumentValue *arguments, size_t count,
   CallArray<int64_t, 256> registers(plan.program.size());
   CallArray<uint32_t, 256> faults(plan.program.size());
   int64_t scratchBytes = 0;
-  LaunchFinder finder;
+  Outlook outlook;
   if (RuntimeStatus status =
           evaluatePlan(plan, arguments, /*scratchBase=*/0, registers.data(),
-                       faults.data(), scratchBytes, &finder);
+                       faults.data(), scratchBytes, &outlook);
       status.failed())
     return status;
-  if (!finder.found)
+  if (scratchTaken)
+    *scratchTaken = scratchBytes;
+  if (!outlook.launches)
     return {};
 
   RuntimeOr<int> ordinal = findDevice(arguments);
@@ -294,8 +278,9 @@ RuntimeStatus CudaExecutable::run(const ArgumentValue *arguments, size_t count,
   CudaDevice::Scope scope(device);
   if (scope.getStatus().failed())
     return scope.getStatus();
-  if (RuntimeStatus status = refuseCapture(**loaded, stream); status.failed())
-    return status;
+  if (outlook.checks)
+    if (RuntimeStatus status = refuseCapture(device, stream); status.failed())
+      return status;
   Launcher launcher(plan, device, (*loaded)->functions, stream);
   auto launchAll = [&](cuda::Address scratch) {
     return evaluatePlan(plan, arguments, scratch, registers.data(),

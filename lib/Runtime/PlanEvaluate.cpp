@@ -167,6 +167,9 @@ private:
   RuntimeStatus checkLaunch(const PlanLaunch &launch);
   RuntimeStatus checkFault(uint32_t reg, const std::string &what);
   RuntimeStatus checkLoop(uint32_t index);
+  RuntimeStatus visit(const PlanInstruction &instruction) {
+    return visitor ? visitor->visit(instruction, registers) : RuntimeStatus();
+  }
 
   const Plan &plan;
   const ArgumentValue *arguments;
@@ -315,20 +318,16 @@ RuntimeStatus Evaluator::run() {
       if (RuntimeStatus status = checkLaunch(instruction.launch);
           status.failed())
         return status;
-      if (visitor)
-        if (RuntimeStatus status = visitor->visit(instruction, registers);
-            status.failed())
-          return status;
+      if (RuntimeStatus status = visit(instruction); status.failed())
+        return status;
       break;
     case PlanOp::Check:
       for (uint32_t reg : operands)
         if (RuntimeStatus status = checkFault(reg, "an operand of a check");
             status.failed())
           return status;
-      if (visitor)
-        if (RuntimeStatus status = visitor->visit(instruction, registers);
-            status.failed())
-          return status;
+      if (RuntimeStatus status = visit(instruction); status.failed())
+        return status;
       break;
     case PlanOp::For:
       if (RuntimeStatus status = checkLoop(index); status.failed())

@@ -99,14 +99,12 @@ llvm::Error CudaRun::call(llvm::StringRef function,
   auto executable = find(function);
   if (!executable)
     return executable.takeError();
+  int64_t scratchBytes = 0;
   if (auto error = toError((*executable)
                                ->run(arguments.data(), arguments.size(),
-                                     /*stream=*/nullptr)))
+                                     /*stream=*/nullptr, &scratchBytes)))
     return error;
-  RuntimeOr<int64_t> scratch = (*executable)->getScratchBytes(arguments.data());
-  if (!scratch)
-    return toError(scratch.getStatus());
-  peakScratch = std::max(peakScratch, *scratch);
+  peakScratch = std::max(peakScratch, scratchBytes);
   return toError(waitForCuda(*device, function.str()));
 }
 

@@ -147,9 +147,6 @@ public:
   CudaExecutable(const CudaExecutable &) = delete;
   CudaExecutable &operator=(const CudaExecutable &) = delete;
 
-  const Plan &getPlan() const { return plan; }
-  const std::string &getImage() const { return image; }
-
   /// Loads the code on a device; `run` does it on the first call otherwise.
   RuntimeStatus prepare(int ordinal);
 
@@ -157,17 +154,15 @@ public:
   /// are on; null is the default stream) and does not wait for them. Nothing
   /// is launched if the arguments are wrong. May be captured into a graph.
   /// Only a plan with checks waits, for those, and cannot be captured.
-  RuntimeStatus run(const ArgumentValue *arguments, size_t count, void *stream);
-
-  /// Bytes of scratch memory that a run with these arguments takes.
-  RuntimeOr<int64_t> getScratchBytes(const ArgumentValue *arguments) const;
+  /// `scratchBytes`, if given, receives the bytes of scratch memory taken.
+  RuntimeStatus run(const ArgumentValue *arguments, size_t count, void *stream,
+                    int64_t *scratchBytes = nullptr);
 
 private:
   struct Loaded;
   CudaExecutable(Plan plan, std::string image);
   RuntimeOr<int> findDevice(const ArgumentValue *arguments) const;
   RuntimeOr<const Loaded *> getLoaded(int ordinal);
-  RuntimeStatus refuseCapture(const Loaded &loaded, cuda::Stream stream) const;
 
   Plan plan;
   std::string image;
